@@ -71,8 +71,8 @@ def main() -> None:
         milliseconds(*PROBLEMS[0], "bound", environment)
         for workload, cache in PROBLEMS[:1] if args.smallest else PROBLEMS:
             runs = {c: [milliseconds(workload, cache, c, environment) for _ in rounds] for c in COLUMNS}
-            found = [min(cpu for cpu, _ in runs[c]) for c in COLUMNS] + [min(wall for _, wall in runs["bound"])]
-            print(f"| {workload} | {cache} | " + " | ".join(f"{x:.0f}" for x in found) + " |", flush=True)
+            result = [min(cpu for cpu, _ in runs[c]) for c in COLUMNS] + [min(wall for _, wall in runs["bound"])]
+            print(f"| {workload} | {cache} | " + " | ".join(f"{x:.0f}" for x in result) + " |", flush=True)
 
 
 if __name__ == "__main__":

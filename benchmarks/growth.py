@@ -91,7 +91,7 @@ def main() -> int:
     parser.add_argument("figure", nargs="?", default="docs/figures/growth.svg")
     parser.add_argument("--smallest", action="store_true", help="one small product of each sweep: does it run?")
     args = parser.parse_args()
-    found: dict[str, dict[str, list[tuple[int, float, float]]]] = {}
+    result: dict[str, dict[str, list[tuple[int, float, float]]]] = {}
     runs = [
         (swept, case[at], name, partial(model, *case))
         for at, (swept, cases) in enumerate(SWEEPS.items())
@@ -102,27 +102,27 @@ def main() -> int:
     runs += [("orders", count, "LRU, closed form", partial(orders, count)) for count in counts]
     for swept, value, name, run in runs:
         seconds, peak = measured(run)
-        found.setdefault(swept, {}).setdefault(name, []).append((value, seconds, peak))
+        result.setdefault(swept, {}).setdefault(name, []).append((value, seconds, peak))
         print(f"{swept} {value}, {name}: {1e3 * seconds:.2f} ms, {peak:.1f} MB", file=sys.stderr, flush=True)
     print("| swept | from, to | model | time | peak memory |\n|---|---|---|---|---|")
-    for swept, curves in found.items():
+    for swept, curves in result.items():
         for name, points in curves.items():
             (first, fast, small), (last, slow, large) = points[0], points[-1]
             times = f"{1e3 * fast:.2f} to {1e3 * slow:.2f} ms"
             print(f"| {swept} | {first} to {last} | {name} | {times} | {small:.1f} to {large:.1f} MB |")
     with page(9, 4.2) as figure:
-        axes = figure.subplots(2, len(found), sharex="col", sharey="row")
-        draw(axes, found)
+        axes = figure.subplots(2, len(result), sharex="col", sharey="row")
+        draw(axes, result)
         handles, labels = axes[0][0].get_legend_handles_labels()
         figure.legend(handles, labels, loc="outside lower center", ncols=4, fontsize=7, frameon=False)
     save_figure(figure, args.figure)
     return 0
 
 
-def draw(axes: Any, found: dict[str, dict[str, list[tuple[int, float, float]]]]) -> None:
+def draw(axes: Any, result: dict[str, dict[str, list[tuple[int, float, float]]]]) -> None:
     """One column for each swept quantity: time above, memory below."""
     colours: Sequence[str] = (BLUE, ORANGE, GREEN, RED)
-    for column, (swept, curves) in enumerate(found.items()):
+    for column, (swept, curves) in enumerate(result.items()):
         for colour, (name, points) in zip(colours, curves.items(), strict=False):
             x = [p[0] for p in points]
             axes[0][column].plot(x, [p[1] for p in points], "o-", ms=3, lw=1, color=colour, label=name)

@@ -107,17 +107,17 @@ def knees() -> Iterator[Row]:
         footprints = [int(row["footprint_bytes"]) / 1024e3 for row in rows]
         measured = [int(row["bytes_per_second"]) / 1e12 for row in rows]
         points = [float(x) for x in np.arange(20.0, 120.0, 1.0)]
-        found: list[float] = []
+        results: list[float] = []
         for at in points:
             trace = cyclic_reads(machine.sms, round(at * 1024e3 / 2**19), 8)
             counts = parse_policy(f"{machine.default_model.policy}+warm").simulate(trace, machine.l2_bytes // 128)
-            found.append(min(plateau, floor * counts.accesses_lines / max(1, counts.misses_lines)))
-            if found[-1] < 0.8 * plateau:
+            results.append(min(plateau, floor * counts.accesses_lines / max(1, counts.misses_lines)))
+            if results[-1] < 0.8 * plateau:
                 break
         note = "RRZE-HPC/gpu-benches gpu-l2-cache; 1000 KiB units"
         if limit is None:
             note += "; two points only, on an L40 (same die): the knee lies anywhere between 83 and 110"
-        model = knee(points[: len(found)], found, plateau)
+        model = knee(points[: len(results)], results, plateau)
         yield Row(
             f"{machine.name}: knee of the L2 bandwidth", knee(footprints, measured, plateau), model, "MB", limit, note
         )
@@ -153,17 +153,17 @@ def fp32() -> Iterator[tuple[str, str, float, float, float, str]]:
     gemm = Gemm(4096, 4096, 4096, "fp32")
     measured = [row for row in PUBLISHED if row["source"].startswith("CUTLASS fp32")]
     for sku in dict.fromkeys(row["chip"] for row in measured):
-        found = {
+        result = {
             (tile, order): in_kernel_bytes(gemm_on(sku, gemm, order, tile)) / MIB
             for tile in TILES
             for order in ("cutlass2-1", "cutlass2-4", "cutlass2-8")
         }
-        low, high = min(found.values()), max(found.values())
+        low, high = min(result.values()), max(result.values())
         for row in (row for row in measured if row["chip"] == sku):
             kind, value = row["note"].split(";")[0], int(row["dram_bytes"]) / MIB
-            nearest = min(found, key=lambda k: abs(found[k] / value - 1))
+            nearest = min(result, key=lambda k: abs(result[k] / value - 1))
             where = f"nearest: {nearest[0]}, {nearest[1]}"
-            yield f"{sku}, {kind}", f"{value:,.0f}", low, high, found[nearest] / value - 1, where
+            yield f"{sku}, {kind}", f"{value:,.0f}", low, high, result[nearest] / value - 1, where
 
 
 def main() -> int:

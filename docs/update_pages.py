@@ -3,11 +3,11 @@
     python docs/update_pages.py                            # everything, many minutes
     python docs/update_pages.py questions buffers          # these pages
     python docs/update_pages.py 03 11                      # these questions, the others as they are in the page
-    python docs/update_pages.py README.md docs/tile.rst    # the output that they quote
+    python docs/update_pages.py README.md docs/tile.rst    # the output that they quote, the numbers that they claim
 
 docs/questions.rst is made from docs/questions/*.jinja, a page such as docs/buffers.md from docs/pages/buffers.md.jinja;
-of any other page the quoted output is made anew (`quoted`), and a quote that leaves something out is named where it is
-stale.
+of any other page the quoted output is made anew (`quoted`), and the numbers of its words and tables (`claims`); a quote
+that leaves something out is named where it is stale, and so are words that are no longer so.
 
 A template runs its commands (``run``), shows them (``shown``) and quotes what they print. ``holds`` says what the words
 around the numbers claim; where that is no longer so the page is not written. A template that takes long says ``slow``
@@ -17,12 +17,15 @@ in its first line.
 from __future__ import annotations
 
 import contextlib
+import csv
 import functools
 import io
 import json
 import math
 import os
+import pkgutil
 import shlex
+import statistics
 import subprocess
 import sys
 import textwrap
@@ -36,12 +39,17 @@ from pebble.units import format_bytes, format_capacity
 
 DOCS = Path(__file__).resolve().parent
 sys.path.insert(0, str(DOCS))
+import claims  # noqa: E402
 import quoted  # noqa: E402
 
 PAGE = DOCS / "questions.rst"
 TEMPLATES = sorted((DOCS / "questions").glob("*.jinja"))
 PAGES = sorted((DOCS / "pages").glob("*.jinja"))
-QUOTING = [DOCS.parent / "README.md", *(path for path in sorted(DOCS.glob("*.rst")) if path != PAGE)]
+MADE = [PAGE, *(DOCS / template.stem for template in PAGES)]
+QUOTING = [
+    DOCS.parent / "README.md",
+    *(path for path in sorted(DOCS.glob("*.*")) if path.suffix in (".md", ".rst") and path not in MADE),
+]
 FIGURES = "docs/figures/"
 WIDTH = 120
 BETWEEN = "\n\n..\n   {}\n\n"  # a comment that tells where a question begins
@@ -64,7 +72,7 @@ def run(command: str, figures: str) -> Answer:
     words = shlex.split(command.replace(FIGURES, figures))
     if words[0] == "pebble":
         out = io.StringIO()
-        with contextlib.redirect_stdout(out):
+        with contextlib.redirect_stdout(out), quoted.patience(words[1]):
             failed, printed = main([*words[1:], "--json"]), out.getvalue()
     else:
         path = os.pathsep.join([str(DOCS.parent), *filter(None, [os.environ.get("PYTHONPATH")])])
@@ -75,7 +83,7 @@ def run(command: str, figures: str) -> Answer:
         failed, printed = done.returncode, done.stdout
     if failed:
         raise RuntimeError(f"{command}: exit code {failed}")
-    answer = Answer(json.loads(printed))
+    answer = Answer(json.loads(printed[printed.index("{") :]))  # after what a library says of itself as it is loaded
     answer.command = " ".join(command.split())
     return answer
 
@@ -114,13 +122,27 @@ def named(document: dict[str, Any], name: str) -> dict[str, Any]:
     return next(row for row in document["schedules"] if row["name"] == name)
 
 
+def rows(path: str, **wanted: object) -> list[dict[str, Any]]:
+    """Of a recorded CSV, those with these values in these columns; numbers as numbers."""
+    with (DOCS.parent / path).open(newline="") as file:
+        results = [{name: _value(text) for name, text in row.items()} for row in csv.DictReader(file)]
+    return [row for row in results if all(row[name] == value for name, value in wanted.items())]
+
+
+def _value(text: str) -> str | int | float:
+    for kind in (int, float):
+        with contextlib.suppress(ValueError):
+            return kind(text)
+    return text
+
+
 def plateau(curve: dict[str, Any], name: str, at_bytes: int) -> list[int]:
     """The smallest and the largest cache of a curve between which a schedule moves what it moves at ``at_bytes``."""
-    sizes, moved = curve["capacities_bytes"], named(curve, name)["dram_bytes"]
+    sizes, traffic = curve["capacities_bytes"], named(curve, name)["dram_bytes"]
     first = last = sizes.index(at_bytes)
-    while first > 0 and moved[first - 1] == moved[last]:
+    while first > 0 and traffic[first - 1] == traffic[last]:
         first -= 1
-    while last + 1 < len(sizes) and moved[last + 1] == moved[first]:
+    while last + 1 < len(sizes) and traffic[last + 1] == traffic[first]:
         last += 1
     return [sizes[first], sizes[last]]
 
@@ -142,14 +164,14 @@ def filled(text: str) -> str:
     return "\n\n".join(part for part in parts if part.strip()) + "\n"
 
 
-def rendered(template: Path, figures: str = FIGURES) -> str:
-    """One question: its commands run, its numbers filled in."""
+def told(template: str, figures: str = FIGURES) -> str:
+    """A template with its commands run and its numbers filled in."""
     env = Environment(
         extensions=["jinja2.ext.do"], undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True, autoescape=False
     )
     env.filters.update(
         size=format_bytes, memory=format_capacity, n=number, percent=lambda share: f"{share:.0%}",
-        times=lambda value: f"{value:.2f}", mb=lambda size: f"{size / 1e6:,.0f}",
+        times=lambda value: f"{value:.2f}", mb=lambda size: f"{size / 1e6:,.0f}", median=statistics.median,
     )  # fmt: skip
     env.globals.update(
         run=lambda command: _remembered(command, figures),
@@ -158,22 +180,29 @@ def rendered(template: Path, figures: str = FIGURES) -> str:
         named=named,
         plateau=plateau,
         recorded=lambda path: (DOCS.parent / path).read_text().strip(),
+        rows=rows,
+        constant=pkgutil.resolve_name,
     )
+    return env.from_string(template).render()
+
+
+def rendered(template: Path, figures: str = FIGURES) -> str:
+    """A question, or a whole page, from its template."""
     try:
-        return filled(env.from_string(template.read_text()).render())  # of a question, or of a whole page
+        return filled(told(template.read_text(), figures))
     except AssertionError as error:
         raise AssertionError(f"{template.name}: {error}") from error
 
 
 def sections(page: str) -> dict[str, str]:
     """The questions of a page, by the name of their template."""
-    found = {}
+    result = {}
     for template in TEMPLATES:
         mark = BETWEEN.format(template.stem)
         if mark in page:
             rest = page.split(mark, 1)[1]
-            found[template.stem] = rest.split("\n\n..\n   ", 1)[0].rstrip("\n") + "\n"
-    return found
+            result[template.stem] = rest.split("\n\n..\n   ", 1)[0].rstrip("\n") + "\n"
+    return result
 
 
 def is_slow(template: Path) -> bool:
@@ -181,12 +210,12 @@ def is_slow(template: Path) -> bool:
     return "slow" in template.read_text().split("\n", 1)[0]
 
 
-def assembled(found: dict[str, str]) -> str:
+def assembled(result: dict[str, str]) -> str:
     """The page of these questions, in their order."""
     page = (DOCS / "questions" / "head.rst.txt").read_text().rstrip("\n")
     for template in TEMPLATES:
-        if template.stem in found:
-            page += BETWEEN.format(template.stem) + found[template.stem].rstrip("\n")
+        if template.stem in result:
+            page += BETWEEN.format(template.stem) + result[template.stem].rstrip("\n")
     return page + "\n"
 
 
@@ -208,20 +237,26 @@ README_FIGURES = (
 
 def update_questions(names: tuple[str, ...] = ()) -> None:
     """The page of questions; with names, only those that begin so are made anew."""
-    found = sections(PAGE.read_text()) if PAGE.exists() else {}
+    result = sections(PAGE.read_text()) if PAGE.exists() else {}
     for template in TEMPLATES:
         if not names or template.stem.startswith(names):
             print(template.stem, file=sys.stderr)
-            found[template.stem] = rendered(template)
-            PAGE.write_text(assembled(found))  # after each, so that a run that is cut short loses nothing
+            result[template.stem] = rendered(template)
+            PAGE.write_text(assembled(result))  # after each, so that a run that is cut short loses nothing
 
 
-def update_quotes(page: Path) -> None:
-    """The output that a page quotes, and the figures of the README."""
+def update_page(page: Path) -> None:
+    """The output that a page quotes, the numbers that it claims, and the figures of the README."""
     text, stale = quoted.updated(page.read_text())
+    by_hand = [f"pebble {command}" for command in stale]
+    for claim in claims.claims():
+        for part in claims.parts(told(claim.words)) if claim.page == page else ():
+            if claims.missing(text, part, claim.near):
+                text = claims.updated(text, part)
+            by_hand += filter(None, [claims.missing(text, part, claim.near)])
     page.write_text(text)
-    for command in stale:
-        print(f"{page.name}: by hand: pebble {command}", file=sys.stderr)
+    for what in by_hand:
+        print(f"{page.name}: by hand: {what}", file=sys.stderr)
     for command in README_FIGURES if page.name == "README.md" else ():
         with contextlib.redirect_stdout(io.StringIO()):
             main(shlex.split(command))
@@ -238,4 +273,4 @@ if __name__ == "__main__":
             (DOCS / template.stem).write_text(rendered(template))
     for path in QUOTING:
         if not wanted or any(path == Path(name).resolve() for name in wanted):
-            update_quotes(path)
+            update_page(path)

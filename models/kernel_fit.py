@@ -194,7 +194,7 @@ def fits(machine: Machine, needs: KernelNeeds, blocks_per_sm: int = 1) -> Fit:
     allocated = -(-each // _REGISTER_GRANULE) * _REGISTER_GRANULE
     shared, per_block = _shared_limits(machine)
     reserved = min(_RESERVED_BYTES, shared - per_block)
-    found = Fit(
+    result = Fit(
         needs,
         blocks_per_sm,
         threads,
@@ -206,15 +206,15 @@ def fits(machine: Machine, needs: KernelNeeds, blocks_per_sm: int = 1) -> Fit:
     )
     checks = (  # what no tile can mend comes first
         ("blocks_per_sm", blocks_per_sm, machine.limit("blocks_per_sm")),
-        ("registers_per_sm", found.register_bytes, machine.store_bytes("registers_per_sm")),
-        ("tensor_memory_per_sm", found.tensor_bytes, tensor),
+        ("registers_per_sm", result.register_bytes, machine.store_bytes("registers_per_sm")),
+        ("tensor_memory_per_sm", result.tensor_bytes, tensor),
         ("shared_per_block", needs.shared_bytes, per_block),
-        ("shared_per_sm", found.shared_bytes, shared),
+        ("shared_per_sm", result.shared_bytes, shared),
         ("registers_per_thread", each, most),
         ("threads_per_block", threads, machine.limit("threads_per_block")),
         ("threads_per_sm", blocks_per_sm * threads, machine.limit("threads_per_sm")),
     )
-    return replace(found, over=tuple(Over(*check) for check in checks if check[1] > check[2] > 0))
+    return replace(result, over=tuple(Over(*check) for check in checks if check[1] > check[2] > 0))
 
 
 def most_stages(machine: Machine, needs: KernelNeeds, blocks_per_sm: int = 1) -> int:
@@ -222,19 +222,19 @@ def most_stages(machine: Machine, needs: KernelNeeds, blocks_per_sm: int = 1) ->
     shared, per_block = _shared_limits(machine)
     reserved = min(_RESERVED_BYTES, shared - per_block)
     kept = needs.resident * needs.value_bytes + needs.more_bytes
-    room = min(per_block, shared // blocks_per_sm - reserved) - kept
-    return max(1, min(MAX_STAGES, room // needs.stage_bytes))
+    capacity = min(per_block, shared // blocks_per_sm - reserved) - kept
+    return max(1, min(MAX_STAGES, capacity // needs.stage_bytes))
 
 
 def most_blocks(machine: Machine, needs: KernelNeeds) -> Fit:
     """How the kernel sits with as many blocks at once as an SM takes; with one where not even that fits."""
-    found = fits(machine, needs)
-    while found.fits:
-        more = fits(machine, needs, found.blocks_per_sm + 1)
+    result = fits(machine, needs)
+    while result.fits:
+        more = fits(machine, needs, result.blocks_per_sm + 1)
         if not more.fits or more.blocks_per_sm > _MOST_BLOCKS:
             break
-        found = more
-    return found
+        result = more
+    return result
 
 
 def warp_threads(machine: Machine) -> int:

@@ -281,6 +281,16 @@ def machine_names() -> tuple[str, ...]:
     return tuple(sorted(path.stem for path in (Path(__file__).parent / "machines").glob("*.toml")))
 
 
+# What people call a chip, and the commonest SKU of it.
+SHORT_NAMES = {
+    "4090": "rtx4090",
+    "a100": "a100-sxm4-80gb",
+    "b200": "b200-sxm",
+    "h100": "h100-sxm5-80gb",
+    "h200": "h200-sxm-141gb",
+}
+
+
 @cache
 def load_machine(name: str) -> Machine:
     """The machine of a SKU that comes with pebble.
@@ -288,7 +298,7 @@ def load_machine(name: str) -> Machine:
     Parameters
     ----------
     name : str
-        Exact, as ``pebble machines`` lists it: ``a100-sxm4-40gb``, not ``a100``, which names two.
+        As ``pebble machines`` lists it, ``a100-sxm4-40gb``; or short, ``a100``: the commonest SKU of it.
 
     Raises
     ------
@@ -296,15 +306,16 @@ def load_machine(name: str) -> Machine:
         No such SKU; the message names those that contain the text, else the nearest.
     """
     names = machine_names()
-    if name not in names:
+    sku = SHORT_NAMES.get(name.lower(), name.lower())
+    if sku not in names:
         error = UnknownNameError("machine", name, names, "pebble machines")
         text = name.strip().lower()
-        containing = [sku for sku in names if text and text in sku]
-        if containing:  # "a100" is too short for a close match, yet says plainly what is meant
+        containing = [known for known in names if text and text in known]
+        if containing:  # "l40" is too short for a close match, yet says plainly what is meant
             error.nearest = containing
             error.args = (f"unknown machine {name!r}: did you mean {' or '.join(containing)}?",)
         raise error
-    return load_machine_file(Path(__file__).parent / "machines" / f"{name}.toml")
+    return load_machine_file(Path(__file__).parent / "machines" / f"{sku}.toml")
 
 
 def load_machine_file(path: str | Path) -> Machine:

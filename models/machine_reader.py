@@ -52,23 +52,23 @@ def read_machine(path: Path, text: str, data: dict[str, Any]) -> Machine:
             if required and name not in entry:
                 raise mistake(key, f"the required key `{name}` is missing; expected {expected}.")
         try:
-            found = kind(**entry)
-            if isinstance(found, Quantity):
-                check_field(key, found)
+            result = kind(**entry)
+            if isinstance(result, Quantity):
+                check_field(key, result)
         except FieldError as error:
             raise mistake(f"{key}.{error.key}", str(error)) from None
-        return found
+        return result
 
     entries: dict[str, Any] = {}
     for key, value in data.items():
         if key in TABLES and not isinstance(value, dict):
             raise mistake(key, f"got {shorten(value)}, expected a table: [{key}].")
         entries |= {f"{key}.{name}": entry for name, entry in value.items()} if key in TABLES else {key: value}
-    found: dict[str, Quantity] = {}
+    best: dict[str, Quantity] = {}
     model = None
     for key, entry in entries.items():
         if key in FIELDS:
-            found[key] = read(Quantity, key, entry, f"a number with its unit: {example_of(key)}")
+            best[key] = read(Quantity, key, entry, f"a number with its unit: {example_of(key)}")
         elif key == TABLE:
             model = read(DefaultModel, key, entry, f'a table: [{TABLE}], with policy = "lru"')
         elif key not in TEXTS:
@@ -79,10 +79,10 @@ def read_machine(path: Path, text: str, data: dict[str, Any]) -> Machine:
             raise mistake(key, unknown("key", key, [*TEXTS, *TABLES, TABLE, *(x for x in FIELDS if "." not in x)]))
         elif not isinstance(entry, str) or not entry.strip():
             raise mistake(key, f"got {shorten(entry)}, expected text in quotes.")
-    missing = missing_key({*found, "name"} if "name" in data else set(found))
+    missing = missing_key({*best, "name"} if "name" in data else set(best))
     if missing:
         raise InputError(f"{path}, line 1: {missing}; see `pebble machines --help`.")
-    quantities = tuple((key, found[key]) for key in FIELDS if key in found)
+    quantities = tuple((key, best[key]) for key in FIELDS if key in best)
     return Machine(
         path.stem, **{key: data[key] for key in TEXTS if key in data}, quantities=quantities, cache_model=model
     )

@@ -54,31 +54,38 @@ class Rate:
 
 
 @dataclass(frozen=True)
-class CopyPrice:
+class CopyCost:
     """The price of a copy between SMs.
 
     Attributes
     ----------
     l2, copies : Rate
-        Bytes per second from L2, and from the shared memories of other SMs.
+        Bytes per second from slow memory, and from the shared memories of other SMs.
+    of : str
+        The slow memory: L2, or DRAM.
     """
 
     l2: Rate
     copies: Rate
+    of: str = "L2"
 
     @property
     def omega(self) -> Fraction:
-        """Reads of L2, to the hundredth: no bandwidth is known better."""
+        """Reads of that memory, to the hundredth: no bandwidth is known better."""
         return Fraction(round(100 * self.l2.per_second / self.copies.per_second), 100)
 
     def __str__(self) -> str:
         l2, far = (f"{rate.per_second / 1e12:.4g} TB/s" for rate in (self.l2, self.copies))
-        price = f"{float(self.omega):g} reads of L2"
-        return f"{price}: {l2} of L2 ({self.l2.mark}) over {far} between SMs ({self.copies.mark})"
+        price = f"{float(self.omega):g} reads of {self.of}"
+        return f"{price}: {l2} of {self.of} ({self.l2.mark}) over {far} between SMs ({self.copies.mark})"
 
     def to_json(self) -> dict[str, object]:
         """Plain data for ``--json``."""
-        return {"omega": float(self.omega), "l2": self.l2.to_json("bytes"), "copies": self.copies.to_json("bytes")}
+        return {
+            "omega": float(self.omega),
+            self.of.lower(): self.l2.to_json("bytes"),
+            "copies": self.copies.to_json("bytes"),
+        }
 
 
 def check_accumulator(name: object) -> str:
@@ -107,17 +114,17 @@ def _stated(machine: Machine, dtype: str, accumulator: str) -> list[Quantity]:
 
 def peak_operations(machine: Machine, dtype: str, accumulator: str = "fp32") -> Rate | None:
     """Operations per second that no kernel exceeds, two for each multiply-add; None where the file does not say."""
-    found = [_at_boost(machine, quantity) for quantity in _stated(machine, dtype, accumulator)]
+    results = [_at_boost(machine, quantity) for quantity in _stated(machine, dtype, accumulator)]
     reached = machine.get(f"sustained.{dtype}")
     # what was reached is no peak, but a peak is not below it
-    found += [_plain(reached)] if reached is not None and found else []
-    return max(found, key=lambda rate: rate.per_second, default=None)
+    results += [_plain(reached)] if reached is not None and results else []
+    return max(results, key=lambda rate: rate.per_second, default=None)
 
 
 def peak_dram(machine: Machine) -> Rate | None:
     """Bytes per second to and from DRAM, both together, that no kernel exceeds."""
-    found = [_plain(q) for key in ("dram_bandwidth", "sustained.dram_bandwidth") if (q := machine.get(key))]
-    return max(found, key=lambda rate: rate.per_second) if machine.get("dram_bandwidth") else None
+    results = [_plain(q) for key in ("dram_bandwidth", "sustained.dram_bandwidth") if (q := machine.get(key))]
+    return max(results, key=lambda rate: rate.per_second) if machine.get("dram_bandwidth") else None
 
 
 def peak_l2(machine: Machine) -> Rate | None:
@@ -125,8 +132,8 @@ def peak_l2(machine: Machine) -> Rate | None:
     peak, reached = machine.get("l2_peak_bandwidth"), machine.get("l2_bandwidth")
     if peak is None:
         return None
-    found = [_at_boost(machine, peak), *([_plain(reached)] if reached is not None else [])]
-    return max(found, key=lambda rate: rate.per_second)
+    results = [_at_boost(machine, peak), *([_plain(reached)] if reached is not None else [])]
+    return max(results, key=lambda rate: rate.per_second)
 
 
 def sustained_operations(machine: Machine, dtype: str, accumulator: str = "fp32") -> Rate | None:
@@ -158,8 +165,10 @@ def sustained_l2(machine: Machine) -> Rate | None:
     return Rate(rate, "guess", FITTED, clock / 1e6, note)
 
 
-def copy_price(machine: Machine) -> CopyPrice | None:
+def copy_cost(machine: Machine, level: str = "l2") -> CopyCost | None:
     """What a value from another SM's shared memory costs in reads of L2, by bandwidth; None where it was not measured.
+
+    At level ``dram`` in reads of DRAM, which is the price where slow memory is DRAM.
 
     Both rates are those of all SMs together, so a price above 1 says that a load of L2 is over sooner. Latency is
     left out: it can be hidden, bandwidth cannot.
@@ -167,11 +176,14 @@ def copy_price(machine: Machine) -> CopyPrice | None:
     Examples
     --------
     >>> from pebble.models.machine import load_machine
-    >>> print(copy_price(load_machine("h100-pcie-80gb")))
+    >>> print(copy_cost(load_machine("h100-pcie-80gb")))
     2.14 reads of L2: 7 TB/s of L2 (measured) over 3.27 TB/s between SMs (guess)
     """
-    far, l2 = machine.get("dsmem_bandwidth"), sustained_l2(machine)
-    return None if far is None or l2 is None else CopyPrice(l2, _plain(far))
+    far, dram = machine.get("dsmem_bandwidth"), machine.get("dram_bandwidth")
+    if level == "dram":
+        return None if far is None or dram is None else CopyCost(_plain(dram), _plain(far), "DRAM")
+    l2 = sustained_l2(machine)
+    return None if far is None or l2 is None else CopyCost(l2, _plain(far))
 
 
 def _plain(quantity: Quantity) -> Rate:

@@ -104,12 +104,12 @@ class SmConstants:
         """Plain data for ``--json``."""
         numbers = ("mma_cycles", "tensor_cores", "l2_latency", "l2_rate", "dram_latency", "dram_rate")
         units = {"l2_rate": "bytes_per_clock_per_sm", "dram_rate": "bytes_per_clock_per_sm", "tensor_cores": "per_sm"}
-        found: dict[str, object] = {"name": self.name, "mma": list(self.mma), "latencies_add": self.adds}
+        result: dict[str, object] = {"name": self.name, "mma": list(self.mma), "latencies_add": self.adds}
         for key in numbers:
-            constant: Constant = getattr(self, key)
+            constant: Constant = vars(self)[key]
             unit = units.get(key, "cycles")
-            found[key] = {"value": constant.value, "unit": unit, "source": constant.source, "mark": constant.mark}
-        return {**found, "reason": self.reason}
+            result[key] = {"value": constant.value, "unit": unit, "source": constant.source, "mark": constant.mark}
+        return {**result, "reason": self.reason}
 
 
 def tensor_flops_per_clock(machine: Machine, dtype: str) -> float | None:
@@ -147,18 +147,18 @@ def _check(machine: Machine, needed: dict[str, float | None]) -> None:
 
 
 def _latency(machine: Machine, key: str, guess: float) -> Constant:
-    found = machine.get(f"latency.{key}")
-    if found is None:
+    result = machine.get(f"latency.{key}")
+    if result is None:
         return Constant(guess, "the machine file has none: a round number, near those of other chips", "guess")
-    return Constant(float(found.base), found.source, found.mark)
+    return Constant(float(result.base), result.source, result.mark)
 
 
 def _rate(machine: Machine, key: str) -> Constant | None:
-    found = machine.get(key)
-    if found is None or not machine.boost_hertz:
+    result = machine.get(key)
+    if result is None or not machine.boost_hertz:
         return None
-    per_clock = float(found.base) / machine.boost_hertz / machine.sms
-    return Constant(per_clock, f"{found.value:g} {found.unit}: {found.source}", found.mark)
+    per_clock = float(result.base) / machine.boost_hertz / machine.sms
+    return Constant(per_clock, f"{result.value:g} {result.unit}: {result.source}", result.mark)
 
 
 def constants_of(machine: Machine, dtype: str) -> SmConstants:

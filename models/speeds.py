@@ -10,7 +10,7 @@ from __future__ import annotations
 from pebble.errors import InputError
 from pebble.models.machine import Machine
 from pebble.traces import LINE_BYTES
-from pebble.traces.free import Speeds
+from pebble.traces.asynchronous import Speeds
 
 SUSTAINED_FLOPS = 0.72  # share of the peak: from times of launches that nothing but operations held up
 SUSTAINED_DRAM = 0.9
@@ -51,18 +51,18 @@ def speeds_of(machine: Machine, dtype: str) -> Speeds:
     InputError
         The machine file lacks a number that time needs.
     """
-    found = {
+    result = {
         "boost_clock": machine.boost_hertz,
         f"throughput.{dtype}": machine.peak_flops(dtype),
         "dram_bandwidth": machine.dram_bytes_per_second,
     }
-    for key, value in found.items():
+    for key, value in result.items():
         if not value:
             raise InputError(
                 f"execution free: the machine file of {machine.name} has no {key}, which the pace of blocks needs; add "
                 "it, or use --execution waves."
             )
-    clock, peak, dram = (float(value) / 1e9 for value in found.values() if value)
+    clock, peak, dram = (float(value) / 1e9 for value in result.values() if value)
     return Speeds(
         flops=peak * SUSTAINED_FLOPS / machine.sms,
         exps=EXPS_PER_CLOCK * clock,

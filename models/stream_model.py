@@ -74,7 +74,7 @@ class StreamKernel:
         if self.kind not in KINDS:
             raise UnknownNameError("kernel", self.kind, KINDS, "pebble stream --help")
         for name in ("items", "value_bytes", "inputs", "bits", "group", "side", "radius", "threads"):
-            value = getattr(self, name)
+            value = vars(self)[name]
             if not 1 <= value <= 2**50:
                 raise InputError(f"--{name}: got {value}, expected a whole number from 1 to 2^50.")
         if self.threads % 32 or self.threads > _MOST_THREADS:

@@ -9,6 +9,7 @@ transfer that takes longer than compute hides behind none.
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -212,8 +213,10 @@ class TileModel:
         With as many blocks at once as an SM takes, or as were asked for.
     full : str
         What allows no further block on the SM.
-    tiles, slots : int
-        Of the problem, and blocks that run at once on the chip.
+    blocks : tuple of int
+        Of each product of the problem, one after the other.
+    slots : int
+        Blocks that run at once on the chip.
     boundaries : tuple of Boundary
         L2 to SM, and DRAM.
     """
@@ -226,19 +229,19 @@ class TileModel:
     output_bytes: int
     fit: Fit
     full: str
-    tiles: int
+    blocks: tuple[int, ...]
     slots: int
     boundaries: tuple[Boundary, ...]
 
     @property
     def waves(self) -> int:
-        """Rounds in which the blocks run."""
-        return ceil_div(self.tiles, self.slots)
+        """Rounds in which the blocks run; a product begins with a wave of its own."""
+        return sum(ceil_div(blocks, self.slots) for blocks in self.blocks)
 
     @property
     def last_wave_use(self) -> float:
         """Share of the slots that the last wave fills."""
-        return (self.tiles % self.slots or self.slots) / self.slots
+        return (self.blocks[-1] % self.slots or self.slots) / self.slots
 
     def to_json(self) -> dict[str, Any]:
         """Plain data for ``--json``."""
@@ -260,7 +263,7 @@ class TileModel:
             "accumulators_per_thread": self.fit.accumulators_per_thread,
             "blocks_per_sm": self.fit.blocks_per_sm,
             "no_further_block": self.full,
-            "tiles": self.tiles,
+            "tiles": sum(self.blocks),
             "waves": self.waves,
             "last_wave_use": self.last_wave_use,
             "compute_cycles_per_k_tile": s.compute_cycles,
@@ -312,7 +315,7 @@ def tile_model(
     step: KTile,
     needs: KernelNeeds,
     *,
-    tiles: int,
+    blocks: Sequence[int],
     flops: int,
     dram_bytes: int,
     scale_bytes: int = 0,
@@ -329,8 +332,10 @@ def tile_model(
         One step of a block.
     needs : KernelNeeds
         Of a block.
-    tiles, flops, dram_bytes : int
-        Blocks, operations and DRAM bytes of the problem; compulsory bytes where nothing was simulated.
+    blocks : sequence of int
+        Of each product of the problem, one after the other.
+    flops, dram_bytes : int
+        Operations and DRAM bytes of the problem; compulsory bytes where nothing was simulated.
     scale_bytes, barrier_bytes : int
         Of the shared memory that the block needs, all stages together.
     blocks_per_sm : int, optional
@@ -361,7 +366,7 @@ def tile_model(
         needs.shared_bytes - tiles_bytes - scale_bytes - barrier_bytes,
         fit,
         after.over[0].limit if after.over else "",
-        tiles,
+        tuple(blocks),
         (sms or machine.sms) * fit.blocks_per_sm,
         (
             boundary("L2 to SM", c.l2_latency.value, c.l2_rate.value, step.flops / step.bytes),

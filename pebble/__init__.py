@@ -6,6 +6,8 @@ The public names are loaded when first used, so that ``import pebble`` stays lig
 from __future__ import annotations
 
 from pathlib import Path as _Path
+from sys import modules as _modules
+from types import ModuleType as _Module
 from typing import TYPE_CHECKING, Any
 
 _here = _Path(__file__).parent
@@ -23,14 +25,27 @@ __version__ = "0.1.0"
 
 from pebble.system.compiled import choose_folder as _choose_folder  # noqa: E402  # before anything imports numba
 
-_choose_folder(__version__)
+_choose_folder(f"{__version__}-3")  # numba finds loops by the names of the records they take: new names, a new number
 
 if TYPE_CHECKING:
+    from pebble.api.figures import Drawing, figure
     from pebble.api.games import replay, solve
     from pebble.api.kernels import coalesce, curve, cycles, time
+    from pebble.api.lists import Listing, machines, schedules, workloads
     from pebble.api.traffic import bound, compare, simulate
+    from pebble.errors import (
+        GapOpenError,
+        IllegalMoveError,
+        InfeasibleError,
+        InputError,
+        PebbleError,
+        SolverDisagreementError,
+        UnknownNameError,
+        VerificationError,
+    )
     from pebble.families import workload
     from pebble.models.machine import Machine
+    from pebble.reports.advise import KernelAdvice, advise
     from pebble.reports.bound import Bound
     from pebble.reports.coalesce import CoalescingReport
     from pebble.reports.curve import CurveReport
@@ -60,6 +75,11 @@ if TYPE_CHECKING:
 # name -> where it is, and what it is called there
 _EXPORTS = {
     **dict.fromkeys(("Attention", "Conv2d", "Ffn", "Gemm", "GroupedGemm", "TransformerLayer"), "pebble.workloads"),
+    **dict.fromkeys(("GapOpenError", "IllegalMoveError", "InfeasibleError", "InputError"), "pebble.errors"),
+    **dict.fromkeys(("PebbleError", "SolverDisagreementError", "UnknownNameError"), "pebble.errors"),
+    "VerificationError": "pebble.errors",
+    **dict.fromkeys(("Listing", "machines", "schedules", "workloads"), "pebble.api.lists"),
+    **dict.fromkeys(("Drawing", "figure"), "pebble.api.figures"),
     "Bound": "pebble.reports.bound",
     "CoalescingReport": "pebble.reports.coalesce",
     "Comparison": "pebble.reports.kernel_compare",
@@ -68,6 +88,7 @@ _EXPORTS = {
     "Decode": "pebble.reports.decode",
     "Exported": "pebble.reports.export",
     "Judgement": "pebble.reports.ncu_compare",
+    "KernelAdvice": "pebble.reports.advise",
     "Machine": "pebble.models.machine",
     "NcuReport": "pebble.reports.ncu",
     "Proof": "pebble.reports.proof",
@@ -82,6 +103,7 @@ _EXPORTS = {
     "Tuning": "pebble.reports.tune",
     "Verification": "pebble.reports.verify",
     "WebPage": "pebble.webpage.report",
+    "advise": "pebble.reports.advise",
     "bound": "pebble.api.traffic",
     "certify": "pebble.reports.proof",
     "coalesce": "pebble.api.kernels",
@@ -117,27 +139,39 @@ __all__ = [
     "CurveReport",
     "Cycles",
     "Decode",
+    "Drawing",
     "Exported",
     "Ffn",
+    "GapOpenError",
     "Gemm",
     "GroupedGemm",
+    "IllegalMoveError",
+    "InfeasibleError",
+    "InputError",
     "Judgement",
+    "KernelAdvice",
+    "Listing",
     "Machine",
     "NcuReport",
+    "PebbleError",
     "Proof",
     "Replayed",
     "Results",
     "Simulation",
     "Solution",
+    "SolverDisagreementError",
     "Stream",
     "Sweep",
     "TileAdvice",
     "Timing",
     "TransformerLayer",
     "Tuning",
+    "UnknownNameError",
     "Verification",
+    "VerificationError",
     "WebPage",
     "__version__",
+    "advise",
     "bound",
     "certify",
     "coalesce",
@@ -147,13 +181,16 @@ __all__ = [
     "dag",
     "decode",
     "export",
+    "figure",
     "gpu",
+    "machines",
     "ncu",
     "prove",
     "recover_dims",
     "replay",
     "report",
     "results",
+    "schedules",
     "simulate",
     "solve",
     "stream",
@@ -163,15 +200,16 @@ __all__ = [
     "tune",
     "verify",
     "workload",
+    "workloads",
 ]
 
 
 def __getattr__(name: str) -> Any:
     if name in _EXPORTS:
-        from importlib import import_module
+        from pkgutil import resolve_name
 
         module, _, attribute = _EXPORTS[name].partition(":")
-        value = getattr(import_module(module), attribute or name)
+        value = resolve_name(f"{module}:{attribute or name}")
         globals()[name] = value
         return value
     raise AttributeError(f"module 'pebble' has no attribute {name!r}")
@@ -179,3 +217,34 @@ def __getattr__(name: str) -> Any:
 
 def __dir__() -> list[str]:
     return sorted(__all__)
+
+
+class _Room(_Module):
+    """A package whose name is a call too: `pebble.schedules` holds tile orders, ``pebble.schedules()`` lists them."""
+
+    def __call__(self, *arguments: Any, **keywords: Any) -> Any:
+        return self._call(*arguments, **keywords)
+
+    @property
+    def _call(self) -> Any:
+        from pebble.api import lists
+
+        return vars(lists)[self.__name__.rpartition(".")[2]]
+
+    @property
+    def __signature__(self) -> Any:
+        from inspect import signature
+
+        return signature(self._call)
+
+
+class _Front(_Module):
+    """This package: the rooms that have the name of a call are made callable when they are first imported."""
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        if name in ("schedules", "workloads") and isinstance(value, _Module):
+            value.__class__ = _Room
+        super().__setattr__(name, value)
+
+
+_modules[__name__].__class__ = _Front

@@ -7,33 +7,75 @@ from __future__ import annotations
 
 import difflib
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from typing import Any
 
-_OPTION = re.compile(r"`[^`]*`|--([a-z][a-z-]*)")  # outside of commands, which stand in backticks
-_KEYWORDS = {"accumulate": "accumulators"}  # of options that a call names otherwise
+_OPTION = re.compile(r"`pebble ([^`]*)`|--([a-z][a-z0-9-]*)(?: (\w(?:[\w:.-]*\w)?)(?![\w/'=({]))?")
+_PROSE = re.compile("a|alone|and|beside|each|is|it|makes|may|missing|needs|of|once|or|out|says|than|that|to|too|with")
+_KEYWORDS = {"accumulate": "accumulators", "from": "least", "to": "most"}  # of options that a call names otherwise
+_LISTS = ("machines", "schedules", "workloads")  # commands that list names, and calls of the same name
+
+
+class _Speech:
+    """Whom errors speak to: whoever calls from Python, or, inside of `to_a_terminal`, who typed a command."""
+
+    command = False
+
+
+@contextmanager
+def to_a_terminal() -> Iterator[None]:
+    """Errors name options as the command line writes them, ``--cache SIZE``; elsewhere as keywords, ``cache=SIZE``."""
+    before, _Speech.command = _Speech.command, True
+    try:
+        yield
+    finally:
+        _Speech.command = before
+
+
+def in_python(sentence: str) -> str:
+    """A sentence that names options of the command line, in the words of a call.
+
+    Examples
+    --------
+    >>> in_python("--time-limit: expected --cache SIZE with it; see `pebble compare --help`.")
+    'time_limit: expected cache=SIZE with it; see `help(pebble.compare)`.'
+    >>> in_python("--omega: got it with --buffers sm-local, expected --buffers connected; leave it out.")
+    "omega: got it with buffers='sm-local', expected buffers='connected'; leave it out."
+    """
+
+    def call(result: re.Match[str]) -> str:
+        command, option, value = result.groups()
+        if option is not None:
+            name = _KEYWORDS.get(option, option.replace("-", "_"))
+            if value is None or _PROSE.fullmatch(value):
+                return name if value is None else f"{name} {value}"
+            plain = value.isdigit() or value[0].isupper()  # a number, or what stands for a value
+            return f"{name}={value}" if plain else f"{name}={value!r}"
+        name, _, rest = command.partition(" ")
+        if rest == "--help" and name not in _LISTS:
+            return f"`help(pebble.{name})`"
+        return f"`pebble.{name}()`" if name in _LISTS and rest in ("", "--help") else result[0]
+
+    return _OPTION.sub(call, sentence)
 
 
 class PebbleError(Exception):
     """Base of every error that pebble raises on purpose; the command line prints it as one sentence.
 
-    A sentence names options as the command line writes them. A note says what a call from Python names them, below the
-    sentence in a traceback, and alone in ``__notes__``.
+    A sentence names options as its reader does: ``--time-limit`` on the command line, ``time_limit`` in Python.
 
     Examples
     --------
-    >>> InputError("--time-limit: expected --exact with it; see `pebble compare --help`.").__notes__
-    ['In Python, options are keyword arguments: time_limit, exact.']
+    >>> print(InputError("--time-limit: expected --exact with it; see `pebble compare --help`."))
+    time_limit: expected exact with it; see `help(pebble.compare)`.
     """
 
     exit_code = 2
 
-    def __init__(self, *arguments: object) -> None:
-        super().__init__(*arguments)
-        options = dict.fromkeys(filter(None, _OPTION.findall(str(self))))
-        if options:
-            names = ", ".join(_KEYWORDS.get(option, option.replace("-", "_")) for option in options)
-            self.add_note(f"In Python, options are keyword arguments: {names}.")
+    def __str__(self) -> str:
+        sentence = super().__str__()
+        return sentence if _Speech.command else in_python(sentence)
 
     def __reduce__(self) -> tuple[Any, ...]:
         # by its text and attributes, since the arguments of some errors are not those of Exception
@@ -70,8 +112,8 @@ class UnknownNameError(InputError):
         name = name if isinstance(name, str) else repr(name)
         near = difflib.get_close_matches(name[:200].lower(), names, n=3, cutoff=0.5)
         hint = f"did you mean {' or '.join(near)}?" if near else f"the names are listed by `{where}`."
-        told = name if len(name) <= 80 else name[:77] + "..."
-        super().__init__(f"unknown {kind} {told!r}: {hint}")
+        spec = name if len(name) <= 80 else name[:77] + "..."
+        super().__init__(f"unknown {kind} {spec!r}: {hint}")
         self.name = name
         self.nearest = near
 

@@ -30,15 +30,16 @@ from pebble.schedules.grid import Tiles
 from pebble.schedules.kernel import Product, TableKernel, Work
 from pebble.schedules.tables.table import Blocks, Launch
 from pebble.schedules.tile import TileShape, operand_reads
-from pebble.traces import READ, WRITE, Layout, Trace
+from pebble.traces import READ, WRITE, Layout
 from pebble.traces.layout import Index
-from pebble.traces.program import Group, Phase, Steps, program_trace
+from pebble.traces.program import Group, Phase, Steps
 from pebble.traces.walk import Script, Walk
 from pebble.units import ceil_div
 from pebble.workloads import Attention, LatentAttention
 from pebble.workloads.base import Workload
 
 ATTENTION_SCHEDULES = ("fa1", "fa2", "fa2-heads-first", "fa3", "flash-decoding", "unfused")
+CUSTOMARY_SPLITS = 8  # of split-kv where all schedules are shown
 _SPLIT = re.compile(r"split-kv-([0-9]{1,4})")
 _L2_SECTION_BYTES = 32 * 2**20
 _MAX_SPLITS = 128
@@ -90,8 +91,10 @@ def parse_attention_schedule(text: str) -> AttentionSchedule:
 
 def all_attention_schedules() -> list[AttentionSchedule]:
     """Each kernel without and with sawtooth; fa1 walks KV once for all Q tiles and has no other way to go."""
-    kinds = [(kind, saw) for kind in ATTENTION_SCHEDULES for saw in (False, True)]
-    return [AttentionSchedule(kind, 0, saw) for kind, saw in kinds if (kind, saw) != ("fa1", True)]
+    kinds = [(kind, 0) for kind in ATTENTION_SCHEDULES]
+    kinds.insert(-1, ("split-kv", CUSTOMARY_SPLITS))
+    pairs = [(kind, splits, saw) for kind, splits in kinds for saw in (False, True)]
+    return [AttentionSchedule(*pair) for pair in pairs if (pair[0], pair[2]) != ("fa1", True)]
 
 
 class Heads(Protocol):
@@ -127,7 +130,7 @@ class AttentionKernel(TableKernel):
 
     shape: ClassVar[type[Workload]] = Attention
     direction = -1
-    library, template, entry = "torch attention", "attention", "attention_kernel"
+    template = "attention"
 
     def __init__(self, attention: Heads, bm: int, bn: int) -> None:
         self.attention = a = attention
@@ -186,6 +189,10 @@ class AttentionKernel(TableKernel):
     @classmethod
     def exported_stages(cls, tile: TileShape) -> int:
         return 2
+
+    @classmethod
+    def result_columns(cls, workload: Heads, bn: int) -> int:
+        return workload.value_dim
 
     @property
     def products(self) -> tuple[Product, ...]:
@@ -348,7 +355,7 @@ class LatentKernel(AttentionKernel):
     """
 
     shape = LatentAttention
-    library, template, entry = "torch attention, keys and values copied apart", "latent", "latent_kernel"
+    template = "latent"
 
     @staticmethod
     def rows_of_query(attention: Heads) -> int:
@@ -372,26 +379,3 @@ def attention_groups(kernel: AttentionKernel, schedule: AttentionSchedule, sms: 
     else:
         phases = kernel.split_kv(schedule.splits or kernel.decoding_splits(sms))
     return [Group(phases, wave_blocks, schedule.sawtooth)]
-
-
-def attention_trace(attention: Attention, schedule: AttentionSchedule, bm: int, bn: int, sms: int) -> Trace:
-    """The trace of one schedule.
-
-    Parameters
-    ----------
-    attention : Attention
-        The problem.
-    schedule : AttentionSchedule
-        What runs when.
-    bm, bn : int
-        Rows of a Q tile and of a KV tile.
-    sms : int
-        One block runs on each at a time.
-
-    Raises
-    ------
-    InputError
-        The trace is too long.
-    """
-    kernel = AttentionKernel(attention, bm, bn)
-    return program_trace(kernel.layout, attention_groups(kernel, schedule, sms, sms), sms)

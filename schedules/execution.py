@@ -4,7 +4,7 @@ Names:
 
 - ``waves`` (or ``wave-synchronous``): waves of P blocks, a barrier before each; the reference.
 - ``free`` (or ``asynchronous``): no barrier; tiles go, in order, to whichever slot is free, and each block runs at the
-  pace that its data allow (`pebble.traces.free`). What most kernels in daily use do. For every family.
+  pace that its data allow (`pebble.traces.asynchronous`). What most kernels in common use do. For every family.
 - ``persistent``: P blocks stay and take every P-th tile, without a barrier. With equal speeds these are waves.
 - ``staggered``: the same, but slot s of P begins s/P of a tile late, so that k phases stay spread over the blocks.
 - ``dynamic-S``: tiles go, in order, to the first free slot; a slot starts up to S percent of a tile late, and a tile
@@ -32,7 +32,7 @@ from numpy.typing import NDArray
 from pebble.errors import InputError, UnknownNameError, check_text
 from pebble.schedules.grid import Tiles
 from pebble.traces.layout import Index
-from pebble.traces.program import Clock
+from pebble.traces.touches import Clock
 from pebble.units import ceil_div
 
 EXECUTIONS = ("waves", "free", "persistent", "staggered", "dynamic-5", "split-k-4", "stream-k", "stream-k-hybrid")
@@ -87,7 +87,7 @@ class Execution:
         return self.kind == "waves" and self.cluster == (1, 1)
 
     @property
-    def is_free(self) -> bool:
+    def is_asynchronous(self) -> bool:
         """Whether blocks run free, at the pace that their data allow."""
         return self.kind == "free"
 

@@ -30,9 +30,9 @@ from pebble.schedules.kernel import Product, TableKernel, Work
 from pebble.schedules.orders import ALL_ORDERS, OrderParams, parse_order
 from pebble.schedules.tables.table import Blocks, Launch, TileTable
 from pebble.schedules.tile import TileShape, product_bytes
-from pebble.traces import READ, WRITE, Layout, OperandTiles, Trace
+from pebble.traces import READ, WRITE, Layout, OperandTiles
 from pebble.traces.layout import Index
-from pebble.traces.program import Group, Phase, Steps, program_trace
+from pebble.traces.program import Group, Phase, Steps
 from pebble.traces.walk import Flags, Walk
 from pebble.units import ceil_div
 from pebble.workloads import Ffn
@@ -85,14 +85,14 @@ def parse_ffn_schedule(text: str) -> FfnSchedule:
         return FfnSchedule("separate", order=order.plain_name, sawtooth=sawtooth)
     fused, interleaved = _FUSED.fullmatch(plain), _INTERLEAVED.fullmatch(plain)
     if fused:
-        found = FfnSchedule("row-fused", band=int(fused[1]), split=int(fused[2] or 1), sawtooth=sawtooth)
+        result = FfnSchedule("row-fused", band=int(fused[1]), split=int(fused[2] or 1), sawtooth=sawtooth)
     elif interleaved:
-        found = FfnSchedule("interleaved", band=int(interleaved[1]), sawtooth=sawtooth)
+        result = FfnSchedule("interleaved", band=int(interleaved[1]), sawtooth=sawtooth)
     else:
         raise UnknownNameError("ffn schedule", text, _FAMILIES, "pebble compare --help")
-    if found.band < 1 or found.split < 1:
+    if result.band < 1 or result.split < 1:
         raise InputError(f"schedule: got {text!r}, expected a band and a split of at least 1, such as row-fused-8.")
-    return found
+    return result
 
 
 def all_ffn_schedules(ffn: Ffn, tile: TileShape) -> list[FfnSchedule]:
@@ -114,7 +114,7 @@ class FfnKernel(TableKernel):
     """The layout of one FFN under one tile, and the phases that schedules are made of."""
 
     shape = Ffn
-    library, template, entry = "torch (two products)", "ffn", "ffn_kernel"
+    template = "ffn"
 
     def __init__(self, ffn: Ffn, tile: TileShape, residual: bool = False) -> None:
         if residual and ffn.d_out != ffn.d_model:
@@ -154,6 +154,10 @@ class FfnKernel(TableKernel):
             Work.product(m, f, workload.d_model, tile, width, workload.up_products),
             Work.product(m, workload.d_out, f, tile, width),
         ]
+
+    @classmethod
+    def up_sums(cls, workload: Ffn) -> int:
+        return workload.up_products
 
     @classmethod
     def extents(cls, workload: Ffn) -> tuple[int, int, int]:
@@ -288,23 +292,3 @@ def ffn_groups(kernel: FfnKernel, schedule: FfnSchedule, wave_blocks: int) -> li
         Group(produce, producers, schedule.sawtooth),
         Group(consume, wave_blocks - producers, schedule.sawtooth),
     ]
-
-
-def ffn_trace(kernel: FfnKernel, schedule: FfnSchedule, wave_blocks: int) -> Trace:
-    """The trace of one schedule.
-
-    Parameters
-    ----------
-    kernel : FfnKernel
-        Problem, tile and layout.
-    schedule : FfnSchedule
-        What runs when.
-    wave_blocks : int
-        P, blocks that run at once on the chip, each on an SM of its own.
-
-    Raises
-    ------
-    InputError
-        The trace is too long, or producer and consumer cannot share the SMs.
-    """
-    return program_trace(kernel.layout, ffn_groups(kernel, schedule, wave_blocks))

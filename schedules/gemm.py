@@ -11,7 +11,7 @@ second kernel, reads the partial tiles when the last of them is there.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Self
 
 import numpy as np
@@ -26,7 +26,8 @@ from pebble.schedules.tile import TileShape, product_bytes
 from pebble.system.memory import check_memory
 from pebble.traces import READ, WRITE, Layout, LockstepGemm, Trace
 from pebble.traces.layout import Index
-from pebble.traces.program import TICKS, Clock, Phase, Steps, check_length, timed_trace
+from pebble.traces.program import Phase, Steps
+from pebble.traces.touches import TICKS, Clock, check_length, timed_trace
 from pebble.traces.walk import Walk
 from pebble.units import ceil_div
 from pebble.workloads import Gemm
@@ -61,7 +62,7 @@ class GemmKernel(TableKernel):
     """
 
     shape = Gemm
-    library, template, entry = "torch.matmul", "gemm", "gemm_kernel"
+    template = "gemm"
 
     def __init__(self, gemm: Gemm, tile: TileShape) -> None:
         self.gemm = gemm
@@ -86,6 +87,10 @@ class GemmKernel(TableKernel):
     @classmethod
     def extents(cls, workload: Gemm) -> tuple[int, int, int]:
         return workload.m, workload.n, workload.k
+
+    @classmethod
+    def exported_shape(cls, workload: Gemm) -> Mapping[str, object]:
+        return {**super().exported_shape(workload), "accumulate": workload.accumulate}
 
     @property
     def products(self) -> tuple[Product, ...]:

@@ -22,7 +22,8 @@ from pebble.schedules.tables.table import Blocks, Launch
 from pebble.schedules.tile import TileShape, product_bytes
 from pebble.traces import READ, WRITE, Layout
 from pebble.traces.layout import Strided
-from pebble.traces.program import Group, Phase, Steps, check_length
+from pebble.traces.program import Group, Phase, Steps
+from pebble.traces.touches import check_length
 from pebble.traces.walk import Walk
 from pebble.units import ceil_div
 from pebble.workloads import GroupedGemm
@@ -38,7 +39,7 @@ class GroupedKernel(TableKernel):
     """
 
     shape = GroupedGemm
-    library, template, entry = "torch.matmul of each group", "grouped", "gemm_kernel"
+    template = "grouped"
 
     def __init__(self, grouped: GroupedGemm, tile: TileShape) -> None:
         self.grouped, self.tile = grouped, tile
@@ -73,8 +74,8 @@ class GroupedKernel(TableKernel):
     @classmethod
     def work(cls, workload: GroupedGemm, tile: TileShape) -> list[Work]:
         parts = [Work.product(g.m, g.n, g.k, tile, workload.in_bytes) for g in workload.gemms]
-        blocks, moved = sum(part.blocks for part in parts), sum(part.bytes for part in parts)
-        return [replace(parts[0], blocks=blocks, bytes=moved)]
+        blocks, traffic = sum(part.blocks for part in parts), sum(part.bytes for part in parts)
+        return [replace(parts[0], blocks=blocks, bytes=traffic)]
 
     @classmethod
     def extents(cls, workload: GroupedGemm) -> tuple[int, int, int]:
@@ -82,7 +83,7 @@ class GroupedKernel(TableKernel):
 
     @classmethod
     def exported_shape(cls, workload: GroupedGemm) -> Mapping[str, object]:
-        return {**super().exported_shape(workload), "rows": list(workload.rows)}
+        return {**super().exported_shape(workload), "rows": list(workload.rows), "accumulate": workload.accumulate}
 
     @property
     def products(self) -> tuple[Product, ...]:

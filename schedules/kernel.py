@@ -23,8 +23,6 @@ from pebble.traces.walk import Walk
 from pebble.units import ceil_div
 from pebble.workloads.base import Workload
 
-_SMALL_TILE = 128 * 128  # values of C, beside whose stages there is shared memory for one more
-
 
 class Product(NamedTuple):
     """One result of a kernel: what it is called, its grid of tiles, and the k steps of the tiles of each row."""
@@ -87,17 +85,14 @@ class TableKernel(ABC):
         Its operands as tiles in memory.
     direction : int
         In which direction of k blocks run of a table that does not say, 1 or -1.
-    library, template, entry : str
-        Of the exported file: what it is measured beside, the module of `pebble.schedules.export.templates` with its
-        operands, and the function that is launched.
+    template : str
+        Of the exported file: the module of `pebble.schedules.export.templates` with its operands and launches.
     """
 
     shape: ClassVar[type[Workload]]
     layout: Layout
     direction: ClassVar[int] = 1
-    library: ClassVar[str]
     template: ClassVar[str]
-    entry: ClassVar[str]
 
     def __init_subclass__(cls) -> None:
         super().__init_subclass__()
@@ -149,9 +144,20 @@ class TableKernel(ABC):
     @classmethod
     def exported_shape(cls, workload: Any) -> Mapping[str, object]:
         """What its exported file must know of the workload."""
-        return {name: getattr(workload, name) for name in workload.DIMENSIONS}
+        dimensions: dict[str, int] = workload.dimensions
+        return dimensions
 
     @classmethod
     def exported_stages(cls, tile: TileShape) -> int:
         """The most stages that its exported file has use for."""
-        return 4 if tile.bm * tile.bn <= _SMALL_TILE else 3
+        return 4
+
+    @classmethod
+    def up_sums(cls, workload: Any) -> int:
+        """Sums that a block of its first product keeps, beside one in all later products."""
+        return 1
+
+    @classmethod
+    def result_columns(cls, workload: Any, bn: int) -> int:
+        """Columns of the result that a block of its exported file holds, under tiles of ``bn`` columns."""
+        return bn

@@ -75,7 +75,7 @@ def play_order(
 
     held: dict[Item, int] = {}  # tile -> its next use; least recently used first
     blue: set[Item] = set()
-    begun: set[Item] = set()
+    initialised: set[Item] = set()
     used = 0
     for at, operation in enumerate(operations):
         for item in touched[at]:
@@ -93,14 +93,14 @@ def play_order(
                 yield from _evict(victim, blue)
                 del held[victim]
                 used -= weight(victim)
-            if item[0] != "C" or accumulate or item in begun:
+            if item[0] != "C" or accumulate or item in initialised:
                 yield "load", *item
                 blue.add(item)
             held[item] = at
             used += weight(item)
         yield "compute", "C", operation
         cell = touched[at][2]
-        begun.add(cell)
+        initialised.add(cell)
         blue.discard(cell)
         for item, after in zip(touched[at], following[at], strict=True):
             held[item] = after

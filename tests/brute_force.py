@@ -35,8 +35,8 @@ def brute_force(dag: Any, capacity: int, variant: str) -> int | None:
     ValueError
         No output needs a node, so this is no game.
     """
-    found = brute_force_pebbling(dag, capacity, variant)
-    return None if found is None else found[0]
+    result = brute_force_pebbling(dag, capacity, variant)
+    return None if result is None else result[0]
 
 
 def brute_force_pebbling(dag: Any, capacity: int, variant: str) -> tuple[int, list[NamedMove]] | None:

@@ -15,33 +15,38 @@ HERE = ROOT / "benchmarks"
 PREDICTED = str(HERE / "hardware/predicted")
 # what it is asked, {} for a folder of its own; and what it must print
 RUNS = {
-    "buffers_table.py": ("1x1x2 3 --time-limit 5", "| pooled | 5 |"),
     "cachesim/compare.py": ("--smallest", "lock-step LRU, closed form"),
     "cachesim/hardware_model.py": ("--smallest --rounds 1", "| 1024x1024x1024 | row | 4.2 |"),
     "exact/against_cpsat.py": ("--smallest --time-limit 5", "gemm -m 2 -n 2 -k 2 in-place        4      14"),
+    "exact/buffers.py": ("gemm-1x1x2 --capacities 3 --table {}/buffers.csv", "gemm-1x1x2 3 2 pooled  any 5..5"),
     "exact/ladder.py": ("gemm 1x2x2 --time-limit 5 --out {}/ladder.csv", "2 of 2 proved"),
+    "exact/tiles.py": ("gemm-256x128x64 --splits any --table {}/tiles.csv", "gemm-256x128x64 128x128x64 2"),
     "exact_table.py": ("--smallest --solver heuristic", "1 cases; proved: heuristic 1"),
     "first_call.py": ("--smallest --rounds 1", "| Ffn(8192, 4096, 11008) | 6MiB |"),
     "gap/gap.py": ("table {}/gap.csv --smallest --certificates", "1 of 1"),
     "gap/long_chains.py": ("--smallest", "2.00       2.98        3.42"),
     "gap/refute.py": ("gemm 20", "0 violations"),
-    "gap/two_products.py": ("--smallest", "1.60   2.270"),
+    "gap/two_products.py": ("--smallest 1.6", "1.60   2.270"),
     "gap/wide.py": ("{}/wide.csv --smallest --certificates", "1 of 1"),
     "gpu/make_tables.py": ("plan {}/plan --which small", "52 cases in"),
     "growth.py": ("--smallest {}/growth.svg", "| orders | 1 to 1 | LRU, closed form |"),
     "hardware/beside.py": ("", "h200-sxm-141gb   8192"),
     "hardware/beside_clocks.py": (f"--recorded {PREDICTED}/side_by_side.csv", "1.19 at 32"),
     "hardware/clocks.py": (f"--recorded {PREDICTED}/clocks.csv", "1.19 at 32"),
+    "hardware/exports.py": ("", "within 5 % of predicted"),
     "hardware/fit.py": ("--every 1000 --spread 0.001 --jobs 1", "(1 kernels)"),
     "hardware/fit_clocks.py": ("--every 400", "with the rates in use"),
+    "hardware/fit_power.py": ("--every 5 --list", "ranked right"),
+    "hardware/fit_requests.py": ("--every 61 --fit", "requests, fabric"),
     "hardware/policies.py": ("--smallest --jobs 1", "1 launches"),
     "hardware/predict.py": (f"--recorded {PREDICTED}/rows.csv", "rows kept out of it"),
     "hardware/tuned.py": ("", "of the library's bytes"),
     "hardware_check.py": ("--smallest", "H20 fp16 4096^3, persistent"),
     "prove_optima.py": (f"{ROOT}/tests/solvers/optima.csv --solver heuristic --only diamond.2", "0 s"),
+    "quick_look.py": ("--layers 1 --jobs 1", "in the median"),
     "sweep.py": ("--sweep {}/sweep.toml", "measured 1 rows in 1 batches"),
 }
-NEED_A_GPU = {"gpu/measure.py": "check plan", "gpu/side_by_side.py": "out.csv"}
+NEED_A_GPU = {"gpu/measure.py": "check plan", "gpu/run_exports.py": "folder out.csv", "gpu/side_by_side.py": "out.csv"}
 # in a process of their own: one loads a second HiGHS beside that of OR-Tools, one replaces a function of a solver
 ALONE = {"exact/against_cpsat.py", "gap/two_products.py"}
 SWEEP = 'workloads = [{family = "gemm", m = 256, n = 256, k = 256}]\nmachines = ["a100-sxm4-80gb"]\norders = ["row"]\n'
@@ -74,13 +79,13 @@ def test_its_smallest_case(
     script: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     (tmp_path / "sweep.toml").write_text(SWEEP)
-    arguments, told = RUNS[script]
+    arguments, spec = RUNS[script]
     if script in ALONE:
         command = [sys.executable, str(HERE / script), *arguments.split()]
-        assert told in subprocess.run(command, check=True, capture_output=True, text=True, cwd=tmp_path).stdout
+        assert spec in subprocess.run(command, check=True, capture_output=True, text=True, cwd=tmp_path).stdout
         return
     run(script, arguments.format(tmp_path), monkeypatch)
-    assert told in capsys.readouterr().out
+    assert spec in capsys.readouterr().out
 
 
 @pytest.mark.parametrize("script", NEED_A_GPU)

@@ -24,10 +24,12 @@ def subclasses() -> set[str]:
             if isinstance(node, ast.ClassDef):
                 bases = (base.value if isinstance(base, ast.Subscript) else base for base in node.bases)
                 parents[node.name] = {ast.unparse(base) for base in bases}
-    found = set(ROOTS)
-    while more := {name for name, bases in parents.items() if bases & found} - found:
-        found |= more
-    return found | {name for name in parents if name.endswith("Schedule") and name.removesuffix("Schedule") in found}
+    results = set(ROOTS)
+    while more := {name for name, bases in parents.items() if bases & results} - results:
+        results |= more
+    return results | {
+        name for name in parents if name.endswith("Schedule") and name.removesuffix("Schedule") in results
+    }
 
 
 KNOWN = subclasses()

@@ -21,13 +21,13 @@ ROOMS = {"pebble": "pebble", "schedules": "pebble.schedules", "models": "pebble.
 
 
 def test_package_list_matches_the_tree() -> None:
-    found = set()
+    results = set()
     for folder, package in ROOMS.items():
         for init in (ROOT / folder).rglob("__init__.py"):
             inside = init.parent.relative_to(ROOT / folder)
             if inside.parts[:1] not in (("schedules",), ("models",)) or folder != "pebble":
-                found.add(".".join([package, *inside.parts]))
-    assert set(PROJECT["tool"]["setuptools"]["packages"]) == found
+                results.add(".".join([package, *inside.parts]))
+    assert set(PROJECT["tool"]["setuptools"]["packages"]) == results
 
 
 def test_the_page_has_its_assets_in_the_package() -> None:
@@ -62,25 +62,25 @@ def test_an_entry_of_the_changelog_is_two_lines_at_most() -> None:
 
 def test_every_dependency_has_bounds_and_a_version_line(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["versions", "--json"]) == 0
-    told = json.loads(capsys.readouterr().out)
+    spec = json.loads(capsys.readouterr().out)
     for requirement in PROJECT["project"]["dependencies"]:
         name = re.split(r"[<>=]", requirement)[0]
         assert ">=" in requirement and "<" in requirement, requirement
-        assert told[name][0].isdigit(), name
+        assert spec[name][0].isdigit(), name
     for extra in ("sweep", "proofs", "ncu", "browser"):
         for requirement in PROJECT["project"]["optional-dependencies"][extra]:
-            told_of = told[re.split(r"[<>=]", requirement)[0]]
+            told_of = spec[re.split(r"[<>=]", requirement)[0]]
             assert told_of == "not installed" or told_of[0].isdigit(), requirement
 
 
 def test_what_users_are_told_to_install_needs_no_index_that_has_this_package() -> None:
     extras = PROJECT["project"]["optional-dependencies"]
     known = {".", *(f".[{extra}]" for extra in extras), *(name for group in extras.values() for name in group)}
-    told = set()
+    spec = set()
     for path in [ROOT / "README.md", *(ROOT / "docs").glob("*.rst"), *(ROOT / "pebble").rglob("*.py")]:
-        told |= set(re.findall(r"\bpip install (?:--\S+ )*'?([^'`\s]+)", path.read_text()))
-    assert told - {"pandas"} <= known
-    assert {"duckdb>=1.2", "distributed>=2024.8", "exact>=2.2", "ncu-report"} <= told
+        spec |= set(re.findall(r"\bpip install (?:--\S+ )*'?([^'`\s]+)", path.read_text()))
+    assert spec - {"pandas"} <= known
+    assert {"duckdb>=1.2", "distributed>=2024.8", "exact>=2.2", "ncu-report"} <= spec
 
 
 def test_the_links_that_checkers_follow() -> None:

@@ -40,9 +40,9 @@ def test_the_page_says_what_the_commands_print(template: Path, tmp_path: Path) -
 
 
 def test_every_question_is_on_the_page_with_a_command_a_figure_and_an_answer() -> None:
-    found = questions.sections(PAGE)
-    assert list(found) == [template.stem for template in questions.TEMPLATES] and len(found) >= 13
-    for name, text in found.items():
+    result = questions.sections(PAGE)
+    assert list(result) == [template.stem for template in questions.TEMPLATES] and len(result) >= 13
+    for name, text in result.items():
         assert re.search(r"^   \$ (pebble|python) ", text, re.MULTILINE), name
         (figure,) = re.findall(r"\.\. image:: (figures/[\w-]+\.svg)", text)
         assert (DOCS / figure).is_file() and f"docs/{figure}" in text.split(".. image::")[0], name

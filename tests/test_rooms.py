@@ -46,7 +46,7 @@ def imports(path: Path, name: str) -> Iterator[tuple[str, int]]:
     package = name.split(".")[:-1]
     for node in ast.walk(ast.parse(path.read_text())):
         if isinstance(node, ast.Import):
-            found = [alias.name for alias in node.names]
+            results = [alias.name for alias in node.names]
         elif isinstance(node, ast.ImportFrom):
             base = node.module or ""
             if node.level:
@@ -55,10 +55,10 @@ def imports(path: Path, name: str) -> Iterator[tuple[str, int]]:
             # `from pebble.room import x` may name a module; `from pebble import x` a room, or a name of the front door
             inside = [f"{base}.{alias.name}" for alias in node.names]
             modules = [full for full in inside if base == "pebble" or full.removeprefix("pebble.") in MODULES]
-            found = modules or [base]
+            results = modules or [base]
         else:
             continue
-        for target in found:
+        for target in results:
             if target == "pebble" or target.startswith("pebble."):
                 yield target, node.lineno
 
@@ -92,14 +92,14 @@ def circles() -> set[frozenset[str]]:
             here = name.removesuffix(".__init__")
             graph.add_edges_from((here, there.removeprefix("pebble.")) for there, _ in imports(path, name))
     graph.remove_nodes_from([name for name in graph if name not in MODULES])
-    return {frozenset(found) for found in nx.strongly_connected_components(graph) if len(found) > 1}
+    return {frozenset(result) for result in nx.strongly_connected_components(graph) if len(result) > 1}
 
 
 def test_modules_import_each_other_only_where_the_map_says_why() -> None:
     on_the_map = (ROOT / "docs" / "architecture.rst").read_text()
-    found = circles()
-    assert len(found) <= 3
-    for circle in found:
+    result = circles()
+    assert len(result) <= 3
+    for circle in result:
         assert f"Circle: {', '.join(f'``{name}``' for name in sorted(circle))}" in on_the_map, sorted(circle)
 
 
@@ -144,5 +144,5 @@ def test_a_wrong_arrow_would_be_found(tmp_path: Path) -> None:
         "from __future__ import annotations\n\ndef f():\n    from ..cli import main\n    from pebble import plots\n"
         "if TYPE_CHECKING:\n    from pebble.reports import bound, Report\n    from pebble.reports.base import Report\n"
     )
-    found = {target for target, _ in imports(wrong, "workloads.wrong")}
-    assert found == {"pebble.cli", "pebble.plots", "pebble.reports.bound", "pebble.reports.base"}
+    result = {target for target, _ in imports(wrong, "workloads.wrong")}
+    assert result == {"pebble.cli", "pebble.plots", "pebble.reports.bound", "pebble.reports.base"}

@@ -67,7 +67,7 @@ def test_elements(text: str) -> None:
 def test_refused(text: str, says: str) -> None:
     with pytest.raises(InputError) as caught:
         parse_size(text, "--cache")
-    assert str(caught.value).startswith("--cache: got")
+    assert str(caught.value).startswith("cache: got")
     assert says in str(caught.value)
 
 

@@ -77,8 +77,8 @@ def seconds(run: Callable[[], object], repeat: int = 1) -> tuple[float, object]:
     gc.collect()
     begin = time.process_time()
     for _ in range(repeat):
-        found = run()
-    return (time.process_time() - begin) / repeat, found
+        result = run()
+    return (time.process_time() - begin) / repeat, result
 
 
 def gate(folder: Path, smallest: bool) -> None:
@@ -93,9 +93,9 @@ def gate(folder: Path, smallest: bool) -> None:
             for mib in (1, 3, 6):
                 ours = OURS[policy](trace, mib * MIB_LINES).misses_lines
                 expected = theirs(policy, path, mib * MIB_LINES, len(lines)) if installed("libcachesim") else ours
-                for found in (ours, flat_misses(policy, lines, count, mib * MIB_LINES)):
-                    if found != expected:
-                        raise SystemExit(f"{name} {policy} {mib} MiB: {found} against {expected}")
+                for result in (ours, flat_misses(policy, lines, count, mib * MIB_LINES)):
+                    if result != expected:
+                        raise SystemExit(f"{name} {policy} {mib} MiB: {result} against {expected}")
                 print(f"| {name} | {len(lines):,} | {policy} | {mib} MiB | {expected:,} |")
         sets(name, lines)
         path.unlink()
@@ -119,9 +119,9 @@ def sets(name: str, lines: np.ndarray) -> None:
         for line in few.tolist():
             simulator.load(line * 128, 1)
         expected = cache.backend.MISS_count
-        found = flat_set_misses(few, capacity, 16, hashed=False)
-        if found != expected:
-            raise SystemExit(f"{name} 16-way {kib} KiB: {found} against {expected}")
+        result = flat_set_misses(few, capacity, 16, hashed=False)
+        if result != expected:
+            raise SystemExit(f"{name} 16-way {kib} KiB: {result} against {expected}")
         print(f"| {name} | {len(few):,} | 16-way modulo LRU (pycachesim) | {kib} KiB | {expected:,} |")
 
 
@@ -199,7 +199,7 @@ def measure(folder: Path, rounds: int, side: int, depth: int) -> None:
     our: list[list[float]] = [[] for _ in rows]
     for _ in range(rounds):
         for policy in OURS if installed("libcachesim") else ():
-            spent, misses = seconds(lambda policy=policy: theirs(policy, path, size, n))  # type: ignore[misc]
+            spent, misses = seconds(lambda policy=policy: theirs(policy, path, size, n))
             their[policy].append(spent)
             if misses != OURS[policy](trace, size).misses_lines:
                 raise SystemExit(f"anchor {policy}: {misses}")

@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pebble.errors import InputError
+from pebble.models.caches.base import Numbers
 from pebble.models.caches.set_associative import set_of
 from pebble.traces.jit import jit
 
@@ -21,7 +22,7 @@ _NEXT_PAIR = np.uint64(2 << 32 | 2)  # what two counting lines, read as one word
 
 
 @jit
-def _find_runs(lines, pairs, firsts, lengths):  # type: ignore[no-untyped-def]
+def _find_runs(lines: Numbers, pairs: NDArray[np.uint64], firsts: Numbers, lengths: Numbers) -> int:
     # Runs that count up by one; returns their number, or -1 when there is no room for more. pairs are the same lines,
     # two to a word: half the work, and the compiler makes vectors of it.
     count, begin = 0, 0
@@ -52,7 +53,7 @@ def _find_runs(lines, pairs, firsts, lengths):  # type: ignore[no-untyped-def]
 
 
 @jit
-def _cut(firsts, lengths, piece_of, sizes, out):  # type: ignore[no-untyped-def]
+def _cut(firsts: Numbers, lengths: Numbers, piece_of: Numbers, sizes: Numbers, out: Numbers) -> int:
     # Each run as the pieces that it consists of; returns how many there are (out may be empty: count only).
     count = 0
     for r in range(firsts.shape[0]):
@@ -97,13 +98,13 @@ def coalesce(lines: NDArray[np.int32], line_count: int | None = None) -> tuple[N
     total = int(lines.max()) + 1 if line_count is None else line_count
     lines = np.ascontiguousarray(lines, np.int32)
     pairs = lines[: len(lines) // 2 * 2].view(np.uint64)
-    room = max(1024, len(lines) // 32)
+    capacity = max(1024, len(lines) // 32)
     while True:
-        firsts, lengths = np.empty(room, np.int32), np.empty(room, np.int32)
+        firsts, lengths = np.empty(capacity, np.int32), np.empty(capacity, np.int32)
         runs = _find_runs(lines, pairs, firsts, lengths)
         if runs >= 0:
             break
-        room = min(len(lines), 4 * room)
+        capacity = min(len(lines), 4 * capacity)
     firsts, lengths = firsts[:runs], lengths[:runs]
     starts = np.zeros(total + 1, np.bool_)
     starts[::_LONGEST] = starts[firsts] = True
@@ -118,7 +119,7 @@ def coalesce(lines: NDArray[np.int32], line_count: int | None = None) -> tuple[N
 
 
 @jit
-def _sets(lines, tags, sets, ways, hashed):  # type: ignore[no-untyped-def]
+def _sets(lines: Numbers, tags: NDArray[np.uint32], sets: int, ways: int, hashed: bool) -> int:
     # Each set newest first; a tag is the line + 1. Searching and moving to the front are one pass.
     misses = 0
     for t in range(lines.shape[0]):
@@ -129,16 +130,16 @@ def _sets(lines, tags, sets, ways, hashed):  # type: ignore[no-untyped-def]
         if held == tag:
             continue
         tags[row] = tag
-        found = False
+        result = False
         for way in range(1, ways):
             at = row + np.uint64(way)
             following = tags[at]
             tags[at] = held
             if following == tag:
-                found = True
+                result = True
                 break
             held = following
-        misses += not found
+        misses += not result
     return misses
 
 

@@ -35,8 +35,8 @@ WARM_UP = Gemm(512, 512, 512)
 def seconds(engine: Engine) -> tuple[float, CacheCounts]:
     """CPU seconds of a run, and its counts."""
     begin = time.thread_time()
-    found = counted(engine)
-    return time.thread_time() - begin, found
+    result = counted(engine)
+    return time.thread_time() - begin, result
 
 
 def beside(shape: tuple[int, int, int], order: str, rounds: int) -> None:
@@ -54,8 +54,8 @@ def beside(shape: tuple[int, int, int], order: str, rounds: int) -> None:
         literal.append(seconds(EveryGranule(trace, lines, policy)))
     assert len({counts for _, counts in (*ours, *literal)}) == 1, "differences"
     a, b = (min(spent for spent, _ in runs) for runs in (ours, literal))
-    moved = sum(ours[0][1].read_misses) * LINE_BYTES / 1e6
-    print(f"| {gemm.m}x{gemm.n}x{gemm.k} | {order} | {moved:,.1f} | {b:.2f} | {a:.2f} | {b / a:.1f}x |", flush=True)
+    traffic = sum(ours[0][1].read_misses) * LINE_BYTES / 1e6
+    print(f"| {gemm.m}x{gemm.n}x{gemm.k} | {order} | {traffic:,.1f} | {b:.2f} | {a:.2f} | {b / a:.1f}x |", flush=True)
 
 
 def main() -> None:

@@ -32,26 +32,26 @@ def main() -> None:
     parser.add_argument("--smallest", action="store_true", help="one small instance: does it run?")
     args = parser.parse_args()
     limit, instances = args.time_limit, INSTANCES[:1] if args.smallest else INSTANCES
-    cpsat._search_agrees = lambda best: True  # type: ignore[assignment]
+    cpsat._search_agrees = lambda best: True
     for name, values, variant, capacity in instances[:1] + instances[-1:] + instances[5:6]:
         solve(build_dag(name, values, Variant(variant)), capacity, variant, "search", 60)  # compile first
     print(f"{'instance':<34} {'S':>2} {'optimum':>7} {'search s':>9} {'states/s':>9} {'cpsat s':>9} {'ratio':>7}")
     for name, values, variant, capacity in instances:
         game = Game.from_dag(build_dag(name, values, Variant(variant)), variant)
-        seconds, found = {}, {}
+        seconds, result = {}, {}
         for solver in ("search", "cpsat"):
             started = time.perf_counter()
-            found[solver] = solve(game, capacity, solver=solver, time_limit=limit)
+            result[solver] = solve(game, capacity, solver=solver, time_limit=limit)
             seconds[solver] = time.perf_counter() - started
-        one, two = found["search"], found["cpsat"]
-        proved = {s: f"{seconds[s]:.2f}" if r.status == "optimal" else "open" for s, r in found.items()}
-        both = one.status == two.status == "optimal"
-        assert not both or one.lower_bound == two.lower_bound
-        ratio = f"{seconds['cpsat'] / seconds['search']:.0f}x" if one.status == "optimal" else ""
+        single, two = result["search"], result["cpsat"]
+        proved = {s: f"{seconds[s]:.2f}" if r.status == "optimal" else "open" for s, r in result.items()}
+        both = single.status == two.status == "optimal"
+        assert not both or single.lower_bound == two.lower_bound
+        ratio = f"{seconds['cpsat'] / seconds['search']:.0f}x" if single.status == "optimal" else ""
         ratio = (">" if two.status != "optimal" and ratio else "") + ratio
         label = f"{find_dag_family(name).label(values)} {variant}"
-        states = one.details.get("states_per_second", "")
-        optimum = one.lower_bound if one.status == "optimal" else f"{one.lower_bound}-{one.upper_bound}"
+        states = single.details.get("states_per_second", "")
+        optimum = single.lower_bound if single.status == "optimal" else f"{single.lower_bound}-{single.upper_bound}"
         print(
             f"{label:<34} {capacity:>2} {optimum:>7} {proved['search']:>9} {states:>9} {proved['cpsat']:>9} {ratio:>7}",
             flush=True,

@@ -86,13 +86,13 @@ def climb(steps: Iterator[Step], solver: str, limit: float, out: Path | None, kn
             began = time.process_time()
             result = solve(game, step.capacity, solver=solver, time_limit=limit)
             cpu = time.process_time() - began
-            found = (
+            best = (
                 *step.key, max(known_lower, result.lower_bound),
                 "" if result.upper_bound is None else result.upper_bound, result.status, " + ".join(result.proof),
                 result.upper_from, f"{result.seconds:.2f}", f"{cpu:.2f}", result.details.get("states", ""),
                 result.details.get("states_per_second", ""), result.solver, f"{limit:g}", result.stop_reason,
             )  # fmt: skip
-            row = dict(zip(COLUMNS, map(str, found), strict=True))
+            row = dict(zip(COLUMNS, map(str, best), strict=True))
             spent += result.seconds
             done[step.key] = row
             if out:

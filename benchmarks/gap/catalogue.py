@@ -115,8 +115,8 @@ def by_family(rows: Sequence[Row]) -> Iterator[tuple[list[Row], str, str]]:
         gaps = [float(r["gap"]) for r in ours if r["gap"]]
         mean, worst = (f"{sum(gaps) / len(gaps):9.4f}", f"{max(gaps):8.4f}") if gaps else (f"{'-':>9s}", f"{'-':>8s}")
         yes = sum(r["verified"] == "yes" for r in ours)
-        told = f"{yes} of {len(ours)}" if any(r["verified"] for r in ours) else "not asked"
-        yield ours, f"{family:10s} {len(ours):4d} {mean} {worst}", told
+        text = f"{yes} of {len(ours)}" if any(r["verified"] for r in ours) else "not asked"
+        yield ours, f"{family:10s} {len(ours):4d} {mean} {worst}", text
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -128,17 +128,17 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def write_table(
-    told: argparse.Namespace,
+    spec: argparse.Namespace,
     row: Callable[[Instance, bool], Row],
     columns: Sequence[str],
     instances: Iterable[Instance],
 ) -> list[Row]:
     """The rows of the instances that were asked for, computed and written to a CSV."""
-    chosen = [one for one in instances if told.family in (None, one.family)]
-    if told.smallest:
-        chosen = list({one.family: one for one in reversed(chosen)}.values())
-    rows = [row(one, told.certificates) for one in chosen]
-    with told.csv.open("w", newline="") as file:
+    chosen = [instance for instance in instances if spec.family in (None, instance.family)]
+    if spec.smallest:
+        chosen = list({element.family: element for element in reversed(chosen)}.values())
+    rows = [row(item, spec.certificates) for item in chosen]
+    with spec.csv.open("w", newline="") as file:
         writer = csv.DictWriter(file, columns, lineterminator="\n")
         writer.writeheader()
         writer.writerows(rows)

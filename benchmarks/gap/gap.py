@@ -28,7 +28,7 @@ from pebble.plots.look import Look, look, looking
 from pebble.plots.save import BLUE, GREEN, GREY, ORANGE, RED, page, save_figure
 from pebble.proof.certificate import bound_certificate
 from pebble.reports.bound import known_of
-from pebble.workloads.widths import Room
+from pebble.workloads.widths import FastMemory
 
 COLUMNS = (
     "family", "instance", "kibibytes", "bound_elements", "schedule_elements", "gap", "peer_elements",
@@ -42,7 +42,7 @@ def row(instance: Instance, certificates: bool) -> Row:
     bound = lower_bound(instance.workload, instance.capacity_elements)
     between = time.perf_counter()
     schedule = family_of(instance.workload).best_schedule(
-        instance.workload, Room.of_values(instance.capacity_elements, instance.workload)
+        instance.workload, FastMemory.of_values(instance.capacity_elements, instance.workload)
     )
     end = time.perf_counter()
     peer = instance.peer_elements
@@ -63,12 +63,12 @@ def row(instance: Instance, certificates: bool) -> Row:
 
 def certificate(instance: Instance) -> dict[str, Any]:
     """Bound and schedule as data that the checker reads."""
-    found = known_of(
+    result = known_of(
         instance.workload,
         instance.capacity_elements,
-        Room.of_values(instance.capacity_elements, instance.workload),
+        FastMemory.of_values(instance.capacity_elements, instance.workload),
     )
-    return bound_certificate(instance.workload, found)
+    return bound_certificate(instance.workload, result)
 
 
 def summary(rows: Sequence[Row]) -> str:
@@ -76,9 +76,9 @@ def summary(rows: Sequence[Row]) -> str:
     lines = [
         f"{'family':10s} {'rows':>4s} {'mean gap':>9s} {'max gap':>8s} {'ms bound':>9s} {'ms schedule':>11s}  verified"
     ]
-    for ours, told, verified in by_family(rows):
+    for ours, spec, verified in by_family(rows):
         seconds = [1000 * sum(float(r[key]) for r in ours) / len(ours) for key in ("bound_seconds", "schedule_seconds")]
-        lines.append(f"{told} {seconds[0]:9.1f} {seconds[1]:11.1f}  {verified}")
+        lines.append(f"{spec} {seconds[0]:9.1f} {seconds[1]:11.1f}  {verified}")
     beaten = [r for r in rows if r["peer_elements"] and r["schedule_elements"]]
     below = sum(float(r["schedule_elements"]) < 0.9999 * float(r["peer_elements"]) for r in beaten)
     lines.append(f"AccelForge's best mapping: {len(beaten)} rows, ours moves less on {below} of them")
@@ -138,15 +138,15 @@ def main(arguments: Sequence[str] | None = None) -> None:
     figure.add_argument("figure", type=Path)
     figure.add_argument("tables", type=Path, nargs="+")
     figure.add_argument("--no-title", action="store_true", help="families stand beside the panels")
-    told = parser.parse_args(arguments)
-    if told.command == "figure":
+    spec = parser.parse_args(arguments)
+    if spec.command == "figure":
         try:
-            with looking(Look(title=not told.no_title)):
-                draw({path.stem: read_table(path) for path in told.tables}, told.figure)
+            with looking(Look(title=not spec.no_title)):
+                draw({path.stem: read_table(path) for path in spec.tables}, spec.figure)
         except (PebbleError, OSError) as error:
             figure.error(str(error))
         return
-    print(summary(write_table(told, row, COLUMNS, catalogue())))
+    print(summary(write_table(spec, row, COLUMNS, catalogue())))
 
 
 if __name__ == "__main__":

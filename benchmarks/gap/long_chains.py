@@ -7,12 +7,13 @@ taken off, with 60 sqrt(S) rows and columns.
 from __future__ import annotations
 
 import argparse
+import json
 
 from pebble.bounds.chain import Chain
 from pebble.bounds.chain_lines import chain_problems
+from pebble.bounds.lagrangian import lagrangian_chains
+from pebble.bounds.lagrangian_choice import best_segments, prices_at
 from pebble.bounds.line_search import line_bound
-from pebble.bounds.priced import priced_chains
-from pebble.bounds.priced_choice import chosen_segments, prices_at
 
 ROOT = 5040  # of S
 SIDES = 60
@@ -23,19 +24,25 @@ def main() -> None:
     """One line for each depth."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--smallest", action="store_true", help="one depth: does it run?")
-    depths = DEPTHS[3:4] if parser.parse_args().smallest else DEPTHS
-    side, capacity = SIDES * ROOT, ROOT**2
-    print(f"{'x':>5} {'Theorem 8':>10} {'Theorem 10':>11}")
-    for x in depths:
+    parser.add_argument("--json", action="store_true", help="the same numbers as a document")
+    args = parser.parse_args()
+    side, capacity, rows = SIDES * ROOT, ROOT**2, []
+    for x in DEPTHS[3:4] if args.smallest else DEPTHS:
         depth = round(x * ROOT / 2)
         chain = Chain(side, depth, side, depth, side**2)
         lines = line_bound(chain_problems(chain)[0], capacity)
-        (problem,) = priced_chains(chain)
-        priced = prices_at(problem, capacity, chosen_segments(problem, capacity, lines.segments))
+        (problem,) = lagrangian_chains(chain)
+        priced = prices_at(problem, capacity, best_segments(problem, capacity, lines.segments))
         assert priced is not None
         alone = 4 * side * depth
-        eight, ten = ((found.elements - alone) / side**2 for found in (lines, priced))
-        print(f"{x:5.2f} {eight:10.2f} {ten:11.2f}")
+        eight, ten = ((result.elements - alone) / side**2 for result in (lines, priced))
+        rows.append({"x": x, "Theorem 8": eight, "Theorem 10": ten})
+    if args.json:
+        print(json.dumps({"rows": rows}))
+        return
+    print(f"{'x':>5} {'Theorem 8':>10} {'Theorem 10':>11}")
+    for row in rows:
+        print(f"{row['x']:5.2f} {row['Theorem 8']:10.2f} {row['Theorem 10']:11.2f}")
 
 
 if __name__ == "__main__":

@@ -16,19 +16,16 @@ import sys
 from collections.abc import Callable, Iterator, Sequence
 from math import exp, log
 
-from pebble.bounds import Accounting, Chain, Problem
+from pebble.bounds import Accounting, Chain, LineProblem
+from pebble.bounds.lagrangian import lagrangian_chains
+from pebble.bounds.lagrangian_search import Search
 from pebble.bounds.line_search import line_bound
-from pebble.bounds.passes import pass_bound
-from pebble.bounds.priced import METHOD, priced_chains
-from pebble.bounds.priced_search import Search
-from pebble.bounds.wide_lines import chain_line_bytes, line_bytes, unit_of
-from pebble.bounds.wide_passes import pass_bytes
-from pebble.bounds.widths import best_use, chain_uses, product_uses
+from pebble.bounds.pass_search import pass_bound
 from pebble.errors import InfeasibleError
 from pebble.families import accounting, family_of
 from pebble.workloads import Attention, Ffn, Gemm
 from pebble.workloads.base import Workload
-from pebble.workloads.widths import Room, Widths
+from pebble.workloads.widths import FastMemory, Widths
 
 Found = tuple[str, int]  # a theorem, and what it proves
 
@@ -65,69 +62,70 @@ def random_widths(draw: random.Random) -> Widths:
     return Widths(read, read + draw.randint(0, 4), written + draw.randint(0, 4), written)
 
 
-def proved_values(told: Accounting, capacity: int) -> Iterator[Found]:
+def proved_values(terms: Accounting, capacity: int) -> Iterator[Found]:
     """What each theorem says of all groups, in values."""
-    for piece in told.pieces:
-        yield "segments", told.groups * piece.bound(capacity).elements
-    for problem in told.lines:
-        yield "lines", told.groups * line_bound(problem, capacity).elements
-    if told.grid is not None and (passes := pass_bound(told.grid, capacity)) is not None:
-        yield "passes", told.groups * passes.elements
-    if told.chain is not None and told.lines:
-        yield from (("prices", told.groups * found) for found in priced(told.chain, told.lines, capacity))
+    for piece in terms.pieces:
+        yield "segments", terms.groups * piece.bound(capacity).elements
+    for problem in terms.lines:
+        yield "lines", terms.groups * line_bound(problem, capacity).elements
+    if terms.grid is not None and (passes := pass_bound(terms.grid, capacity)) is not None:
+        yield "passes", terms.groups * passes.elements
+    if terms.chain is not None and terms.lines:
+        yield from (("prices", terms.groups * result) for result in priced(terms.chain, terms.lines, capacity))
 
 
-def priced(chain: Chain, lines: Sequence[Problem], capacity: int, widths: Widths | None = None) -> Iterator[int]:
-    """What Theorem 10 says with a few prices, whether or not it is worth a search, in units."""
-    unit = 1 if widths is None else unit_of(widths)
-    for problem in priced_chains(chain, widths, unit):
-        h = max((line_bound(one, capacity) for one in lines), key=lambda one: one.elements).segments
-        search = Search(problem, capacity // unit)
+def priced(chain: Chain, lines: Sequence[LineProblem], capacity: int) -> Iterator[int]:
+    """What Theorem 10 says with a few prices, whether or not it is worth a search."""
+    widths = lines[0].widths
+    for problem in lagrangian_chains(chain, widths):
+        h = max((line_bound(item, capacity) for item in lines), key=lambda single: single.elements).segments
+        search = Search(problem, capacity // widths.unit)
         search.solve(max(2, min(h, problem.work // 2)), close=0.02)
-        if (found := search.exact(METHOD)) is not None:
-            yield unit * found.elements
+        if (result := search.exact()) is not None:
+            yield result.bytes
 
 
-def proved_bytes(told: Accounting, room: Room) -> Iterator[Found]:
+def proved_bytes(terms: Accounting, memory: FastMemory) -> Iterator[Found]:
     """The same in bytes."""
-    chain = told.chain
-    uses = product_uses(told.pieces[0], room.widths) if chain is None else chain_uses(chain, room.widths)
-    yield "segments in bytes", told.groups * best_use(uses, room.bytes).bytes
-    lines = line_bytes(told.lines, room.widths, room.bytes) if chain is None else ()
-    for found in lines if chain is None else chain_line_bytes(chain, room.widths, room.bytes):
-        yield "lines in bytes", told.groups * found.bytes
-    if chain is not None and told.lines:
-        found_by_prices = priced(chain, told.lines, room.bytes, room.widths)
-        yield from (("prices in bytes", told.groups * found) for found in found_by_prices)
-    if told.grid is not None:
-        for passes in pass_bytes(told.grid, room.widths, room.bytes, 0, 0):
-            yield "passes in bytes", told.groups * passes.bytes + least_bytes(told.workload, room.widths)
+    chain, lines = terms.chain, terms.lines_at(memory.widths)
+    pieces = terms.pieces[0].at(memory.widths) if chain is None else chain.pieces_at(memory.widths)
+    yield "segments in bytes", terms.groups * max(piece.bound(memory.bytes).bytes for piece in pieces)
+    for problem in lines:
+        yield "lines in bytes", terms.groups * line_bound(problem, memory.bytes).bytes
+    if chain is not None and lines:
+        yield from (("prices in bytes", terms.groups * result) for result in priced(chain, lines, memory.bytes))
+    if terms.grid is not None:
+        passes = pass_bound(terms.grid.at(memory.widths), memory.bytes)
+        if passes is not None:
+            yield "passes in bytes", terms.groups * passes.bytes
 
 
 def least_bytes(workload: Workload, widths: Widths) -> int:
     """Every operand moved as often as it must be."""
-    moved = {True: 0, False: 0}
+    traffic = {True: 0, False: 0}
     for operand in workload.operands:
-        moved[operand.written] += operand.elements * (operand.read + operand.written)
-    return widths.written * moved[True] + widths.read * moved[False]
+        traffic[operand.written] += operand.elements * (operand.read + operand.written)
+    return widths.written * traffic[True] + widths.read * traffic[False]
 
 
 def instance(draw: random.Random, family: str, in_bytes: bool) -> tuple[str, int, int, list[Found]] | None:
     """What it is, what every schedule moves, the best one, and the theorems; None where nothing fits."""
     workload = FAMILIES[family](draw)
-    told, most = accounting(workload), sum(operand.elements for operand in workload.operands)
+    spec, most = accounting(workload), sum(operand.elements for operand in workload.operands)
     capacity = int(exp(draw.uniform(log(3), log(4 + most))))
     try:
         if not in_bytes:
-            schedule = family_of(workload).best_schedule(workload, Room.of_values(capacity, workload))
-            found, label = list(proved_values(told, capacity)), f"{workload.label}, {capacity} values"
-            return None if schedule is None else (label, workload.compulsory_elements, schedule.elements, found)
+            schedule = family_of(workload).best_schedule(workload, FastMemory.of_values(capacity, workload))
+            result, label = list(proved_values(spec, capacity)), f"{workload.label}, {capacity} values"
+            return None if schedule is None else (label, workload.compulsory_elements, schedule.elements, result)
         widths = random_widths(draw)
-        room = Room(capacity * widths.read, widths)
-        wide = family_of(workload).best_schedule(workload, room)
-        label = f"{workload.label}, {room.bytes} bytes, {widths}"
+        memory = FastMemory(capacity * widths.read, widths)
+        wide = family_of(workload).best_schedule(workload, memory)
+        label = f"{workload.label}, {memory.bytes} bytes, {widths}"
         return (
-            None if wide is None else (label, least_bytes(workload, widths), wide.bytes, list(proved_bytes(told, room)))
+            None
+            if wide is None
+            else (label, least_bytes(workload, widths), wide.bytes, list(proved_bytes(spec, memory)))
         )
     except InfeasibleError:
         return None
@@ -140,14 +138,14 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("count", type=int)
     parser.add_argument("--bytes", action="store_true", help="the theorems in bytes, of random widths")
     parser.add_argument("--seed", type=int, default=1)
-    told = parser.parse_args(arguments)
-    draw, tried, met, above, closest = random.Random(told.seed), 0, 0, 0, dict[str, float]()
+    spec = parser.parse_args(arguments)
+    draw, tried, met, above, closest = random.Random(spec.seed), 0, 0, 0, dict[str, float]()
     try:
-        while tried < told.count:
-            found = instance(draw, told.family, told.bytes)
-            if found is None:
+        while tried < spec.count:
+            result = instance(draw, spec.family, spec.bytes)
+            if result is None:
                 continue
-            label, least, schedule, theorems = found
+            label, least, schedule, theorems = result
             tried += 1
             met += schedule > least and any(proved == schedule for _, proved in theorems)
             for name, proved in theorems:
@@ -160,7 +158,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         print("interrupted: so far")
     near = ", ".join(f"{name} {share:.6f} of it at most" for name, share in closest.items())
     met_text = f"{met:,} schedules above the compulsory meet a theorem"
-    print(f"{tried:,} instances of {told.family}: {above} violations, {met_text}; {near}")
+    print(f"{tried:,} instances of {spec.family}: {above} violations, {met_text}; {near}")
     return int(above > 0)
 
 

@@ -1,6 +1,6 @@
 """What a proof about two products in a row can reach when it cuts the schedule once, into segments of equal work.
 
-    python benchmarks/gap/two_products.py [x ...]
+    python benchmarks/gap/two_products.py [x ...] [--quick]
 
 Such a proof knows four things: what a segment's products touch at least (Loomis and Whitney, for first and second
 products apart), that a cut holds S values, that each value held between two uses was used in a segment before it and
@@ -24,7 +24,9 @@ are what it holds over its left cut and over its right one, for its own use ther
 from __future__ import annotations
 
 import argparse
+import json
 from collections.abc import Iterator
+from math import nan
 
 import highspy
 import numpy as np
@@ -62,7 +64,7 @@ def segments(x: float, work: float) -> Iterator[Row]:
 def rules(x: float, kind: Row) -> tuple[list[Row], list[Row]]:
     """What holds in a type of segment, as sums that are at most 0, and as sums that are 0."""
     k = x / 2
-    room = [{**{f"{side}_{name}": 1.0 for name in HELD}, "times": -1.0} for side in ("left", "right")]
+    capacity = [{**{f"{side}_{name}": 1.0 for name in HELD}, "times": -1.0} for side in ("left", "right")]
     own = [
         {f"{side}_{name}": 1.0, "times": -kind[of]}
         for side in ("left", "right")
@@ -93,7 +95,7 @@ def rules(x: float, kind: Row) -> tuple[list[Row], list[Row]]:
         {"left_first_done": 1, "first": 1, "complete": -k, "right_first_done": -1},
         {"left_second_done": 1, "second": 1, "end": -k, "right_second_done": -1},
     ]
-    return room + own + cells, flows
+    return capacity + own + cells, flows
 
 
 def moves(kind: Row, again: float) -> Row:
@@ -202,15 +204,23 @@ def row_play(x: float) -> float:
 def main() -> None:
     """Print the table."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("x", nargs="*", type=float, default=[1.6, 1.8, 2.0, 2.67, 3.58])
+    parser.add_argument("x", nargs="*", type=float, default=[1.33, 1.6, 1.8, 2.0, 2.67, 3.58])
     parser.add_argument("--smallest", action="store_true", help="one x and one size of segments: does it run?")
+    parser.add_argument("--json", action="store_true", help="the same numbers as a document")
+    parser.add_argument("--quick", action="store_true", help="without the program: what is proven, and the schedules")
     args = parser.parse_args()
-    print("    x  proven  Y at one  Y at two  schedule   one row")
+    sizes = () if args.quick else WORK[:1] if args.smallest else WORK
+    rows = []
     for x in args.x[:1] if args.smallest else args.x:
-        sizes = WORK[:1] if args.smallest else WORK
-        one, two = (max(least_moves(x, work, again) for work in sizes) for again in (1, 2))
-        best, row = best_schedule(x), row_play(x)
-        print(f"{x:5.2f}  {proven(x):6.3f}  {one:8.3f}  {two:8.3f}  {best:8.3f}  {row:8.3f}", flush=True)
+        single, two = (max((least_moves(x, work, again) for work in sizes), default=nan) for again in (1, 2))
+        rows.append((x, proven(x), single, two, best_schedule(x), row_play(x)))
+    if args.json:
+        names = ("x", "proven", "one", "two", "schedule", "row")
+        print(json.dumps({"rows": [dict(zip(names, row, strict=True)) for row in rows]}))
+        return
+    print("    x  proven  Y at one  Y at two  schedule   one row")
+    for row in rows:
+        print("{:5.2f}  {:6.3f}  {:8.3f}  {:8.3f}  {:8.3f}  {:8.3f}".format(*row))
 
 
 if __name__ == "__main__":

@@ -27,18 +27,18 @@ COLUMNS = ("family", "instance", "kibibytes", "bound_bytes", "schedule_bytes", "
 def row(instance: Instance, certificates: bool) -> Row:
     """Bound and schedule in bytes, their seconds; with ``certificates`` whether the checker accepts both."""
     begin = time.perf_counter()
-    found = bound_workload(instance.workload, cache=f"{instance.kibibytes}KiB", accumulators="fp32")
+    result = bound_workload(instance.workload, cache=f"{instance.kibibytes}KiB", accumulators="fp32")
     seconds = time.perf_counter() - begin
-    schedule = found.upper
+    schedule = result.upper
     return {
         "family": instance.family,
         "instance": instance.name,
         "kibibytes": str(instance.kibibytes),
-        "bound_bytes": str(found.lower.bytes),
+        "bound_bytes": str(result.lower.bytes),
         "schedule_bytes": str(schedule.bytes) if schedule else "",
-        "gap": f"{schedule.bytes / found.lower.bytes:.4f}" if schedule else "",
+        "gap": f"{schedule.bytes / result.lower.bytes:.4f}" if schedule else "",
         "seconds": f"{seconds:.4f}",
-        "verified": checked(found.certificate) if certificates else "",
+        "verified": checked(result.certificate) if certificates else "",
         "schedule": schedule.name if schedule else "",
     }
 
@@ -46,15 +46,15 @@ def row(instance: Instance, certificates: bool) -> Row:
 def summary(rows: Sequence[Row]) -> str:
     """Mean and worst gap, by family."""
     head = f"{'family':10s} {'rows':>4s} {'mean gap':>9s} {'max gap':>8s}  verified"
-    return "\n".join([head, *(f"{told}  {verified}" for _, told, verified in by_family(rows))])
+    return "\n".join([head, *(f"{spec}  {verified}" for _, spec, verified in by_family(rows))])
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
     """Read the command line."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     add_arguments(parser)
-    told = parser.parse_args(arguments)
-    print(summary(write_table(told, row, COLUMNS, catalogue())))
+    spec = parser.parse_args(arguments)
+    print(summary(write_table(spec, row, COLUMNS, catalogue())))
 
 
 if __name__ == "__main__":

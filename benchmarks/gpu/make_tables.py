@@ -1,11 +1,11 @@
 """Write the tables and the plan of a measurement, on any machine with `pebble`; the GPU machine needs neither.
 
-    python benchmarks/gpu/make_tables.py plan PLAN                  # layers of named models, orders in daily use
+    python benchmarks/gpu/make_tables.py plan PLAN                  # layers of named models, orders in common use
     python benchmarks/gpu/make_tables.py plan PLAN --which drift    # what free-running blocks are to be tested on
     python benchmarks/gpu/make_tables.py plan PLAN --which held-out # shapes that no number of the model was chosen on
     python benchmarks/gpu/make_tables.py plan PLAN --which tiles    # which tile wins where; tiles-blind: other products
     python benchmarks/gpu/make_tables.py plan PLAN --which small    # a quick one: does everything work on this GPU?
-    python benchmarks/gpu/make_tables.py plan PLAN --tuned a.json   # tuned schedules beside orders in daily use
+    python benchmarks/gpu/make_tables.py plan PLAN --tuned a.json   # tuned schedules beside orders in common use
     python benchmarks/gpu/make_tables.py order grouped-8 --grid 32x64 -o table.csv
 
 A plan is a folder: ``plan.csv`` with one row a case, in the columns of the library of measurements and ``table``, the
@@ -37,7 +37,7 @@ from pebble.schedules.export.slots import slots_of  # noqa: E402
 from pebble.schedules.orders import OrderParams, parse_order  # noqa: E402
 from pebble.schedules.tables import Launch  # noqa: E402
 from pebble.schedules.tables.files import read_document  # noqa: E402
-from pebble.schedules.tables.named import named_table  # noqa: E402
+from pebble.schedules.tables.registry import named_table  # noqa: E402
 from pebble.schedules.tile import TileShape  # noqa: E402
 from pebble.workloads import Workload  # noqa: E402
 
@@ -81,8 +81,8 @@ def write_plan(folder: Path, cases: Iterator[Case], sms: int) -> int:
     rows = []
     for case in cases:
         if case["launch"] != "library":
-            found = case.pop("slots", None)
-            table = case_table(case, sms) if found is None else np.asarray(found)
+            result = case.pop("slots", None)
+            table = case_table(case, sms) if result is None else np.asarray(result)
             key = table.tobytes()
             if key not in written:
                 name = re.sub(r"[^\w.+-]", "-", str(case["order"]).removesuffix("+sawtooth"))
@@ -99,10 +99,10 @@ def write_plan(folder: Path, cases: Iterator[Case], sms: int) -> int:
 
 
 def tuned_cases(paths: list[Path]) -> Iterator[Case]:
-    """Each schedule that `pebble tune --save` wrote, in its waves, beside orders in daily use and the library."""
+    """Each schedule that `pebble tune --save` wrote, in its waves, beside orders in common use and the library."""
     for path in paths:
         table = read_document(json.loads(path.read_text()), path.name)
-        launch, sizes = table.launch, dataclasses.asdict(table.workload)  # type: ignore[call-overload]
+        launch, sizes = table.launch, dataclasses.asdict(table.workload)
         family = table.workload.family
         base: Case = {"family": family, "dtype": table.workload.dtype, "note": path.stem}
         base |= {name: int(sizes[name]) for name in SHAPE_COLUMNS[family]}
@@ -122,12 +122,12 @@ def main() -> int:
     plan.add_argument("folder", type=Path)
     plan.add_argument("--which", choices=PLANS, default="daily")
     plan.add_argument("--tuned", type=Path, nargs="+", metavar="FILE", help="instead: what `pebble tune --save` wrote")
-    one = commands.add_parser("order", help="one tile order as a table")
-    one.add_argument("name")
-    one.add_argument("--grid", required=True, help="RxC, tile rows and columns")
-    one.add_argument("--tile", default="128x128", help="BMxBN in values (deepgemm)")
-    one.add_argument("-o", "--output", required=True, help="file.csv or file.npy")
-    for command in (plan, one):
+    single = commands.add_parser("order", help="one tile order as a table")
+    single.add_argument("name")
+    single.add_argument("--grid", required=True, help="RxC, tile rows and columns")
+    single.add_argument("--tile", default="128x128", help="BMxBN in values (deepgemm)")
+    single.add_argument("-o", "--output", required=True, help="file.csv or file.npy")
+    for command in (plan, single):
         command.add_argument("--sms", type=int, default=132, help="streaming multiprocessors (deepgemm; 132)")
     args = parser.parse_args()
     if args.command == "order":

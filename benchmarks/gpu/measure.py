@@ -86,7 +86,7 @@ def check_and_time(folder: Path, repeats: int) -> None:
         for at in numbers:
             try:
                 launches[at] = problem.prepare(cases[at])
-            except (RuntimeError, ValueError) as error:
+            except (RuntimeError, ValueError, SystemExit) as error:
                 say(case=at, refused=str(error).splitlines()[0])
                 continue
             launch = launches[at]
@@ -124,7 +124,7 @@ def launch_for_profile(folder: Path, chosen: range) -> None:
         for at in numbers:
             try:
                 launch = problem.prepare(cases[at])
-            except (RuntimeError, ValueError):
+            except (RuntimeError, ValueError, SystemExit):
                 continue
             launch.reset()
             torch.cuda.synchronize()
@@ -148,7 +148,7 @@ def read_child(line: str) -> dict[str, object]:
 
 def by_case(output: str) -> Results:
     """Metrics of a profile, summed over the kernels of each case; the library's kernel names too."""
-    order = [int(str(found["case"])) for found in map(read_child, output.splitlines()) if "case" in found]
+    order = [int(str(result["case"])) for result in map(read_child, output.splitlines()) if "case" in result]
     at = output.find('"ID"')
     if at < 0:
         raise SystemExit(f"ncu printed no table:\n{output[-2000:]}")
@@ -224,19 +224,19 @@ def run(args: argparse.Namespace) -> int:
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as child:
         assert child.stdout is not None
         for line in child.stdout:
-            found = read_child(line)
-            if "chip" in found:
-                about["chip"] = CHIPS.get(str(found["chip"]), str(found["chip"]))
-            elif "case" in found:
-                timed[int(str(found.pop("case")))] |= found
+            result = read_child(line)
+            if "chip" in result:
+                about["chip"] = CHIPS.get(str(result["chip"]), str(result["chip"]))
+            elif "case" in result:
+                timed[int(str(result.pop("case")))] |= result
     wrong = 0
-    for at, found in timed.items():
-        bad = float(str(found.get("error", "inf"))) > LIMIT
+    for at, result in timed.items():
+        bad = float(str(result.get("error", "inf"))) > LIMIT
         wrong += bad
         if bad or args.verbose:
             case = cases[at]
             print(
-                f"{case['family']} {shape_name(case)} {case.get('tile')} {case['order']} {case['execution']}: {found}"
+                f"{case['family']} {shape_name(case)} {case.get('tile')} {case['order']} {case['execution']}: {result}"
             )
     seconds = time.monotonic() - began
     print(f"{len(cases) - wrong} of {len(cases)} cases agree with float64 within {LIMIT:.0%}; {seconds:.0f} s")

@@ -212,7 +212,7 @@ def held_out_cases() -> Iterator[Case]:
 
 
 def daily_beside(kernel: Case) -> Iterator[Case]:
-    """Orders in daily use in the same kernel, waves kept together and free-running."""
+    """Orders in common use in the same kernel, waves kept together and free-running."""
     orders = {"gemm": GEMM_ORDERS, "ffn": FFN_ORDERS, "attention": ATTENTION_ORDERS}[str(kernel["family"])]
     free = "persistent" if kernel["family"] == "ffn" else "block-per-tile"
     yield from _runs(kernel, orders, {"waves": "persistent", "free": free})

@@ -64,25 +64,25 @@ class Case:
 
 def cases(path: Path = MEASURED) -> list[Case]:
     """The cases of a table, in its order."""
-    found: dict[tuple[str, int, int], Case] = {}
+    result: dict[tuple[str, int, int], Case] = {}
     with path.open(newline="") as file:
         for row in csv.DictReader(file):
             key = (row["chip"], int(row["m"]), int(row["read_bytes"]))
             alone = float(row["gemm_alone_ms"]), float(row["read_alone_ms"])
-            case = found.setdefault(key, Case(*key, *alone, {}))
+            case = result.setdefault(key, Case(*key, *alone, {}))
             case.gains[int(row["read_sms"])] = sum(alone) / float(row["together_ms"])
-    return list(found.values())
+    return list(result.values())
 
 
-def draw(found: list[Case], path: str) -> None:
+def draw(result: list[Case], path: str) -> None:
     """The gain of each case against the SMs that read."""
     from pebble.plots.save import BLUE, GREEN, ORANGE, PURPLE, page, save_figure, small_title
 
     with page(3.33, 3.2) as figure:
         ax = figure.add_subplot()
-        chips = list(dict.fromkeys(case.chip for case in found))
-        kinds = list(dict.fromkeys((case.side, round(case.read_bytes / 1e9, 1)) for case in found))
-        for case in found:
+        chips = list(dict.fromkeys(case.chip for case in result))
+        kinds = list(dict.fromkeys((case.side, round(case.read_bytes / 1e9, 1)) for case in result))
+        for case in result:
             kind = (case.side, round(case.read_bytes / 1e9, 1))
             label = f"GEMM of {kind[0]}, {kind[1]:g} GB" if case.chip == chips[0] else None
             color = (BLUE, ORANGE, GREEN, PURPLE)[kinds.index(kind)]
@@ -104,14 +104,14 @@ def main() -> int:
     parser.add_argument("--figure", metavar="FILE", help="draw the gain against the split")
     parser.add_argument("--json", action="store_true", help="one JSON document")
     args = parser.parse_args()
-    found = cases()
+    result = cases()
     if args.figure:
-        draw(found, args.figure)
+        draw(result, args.figure)
     if args.json:
-        print(json.dumps({"cases": [case.to_json() for case in found]}))
+        print(json.dumps({"cases": [case.to_json() for case in result]}))
         return 0
     print("chip             GEMM   alone ms    reads   alone ms   best split   gain   at most   worst split")
-    for case in found:
+    for case in result:
         sms, gain = case.best
         print(
             f"{case.chip:<15}{case.side:>6} {case.gemm_ms:>10.3f} {case.read_bytes / 1e9:>5.1f} GB"

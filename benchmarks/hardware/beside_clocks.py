@@ -95,30 +95,30 @@ class Chip:
         if sizes not in self.moved:
             alone = modelled_time(self.product(sizes, self.config.sms), self.config, self.rates)
             self.moved[sizes] = alone.dram_bytes
-        moved = self.moved[sizes]
+        traffic = self.moved[sizes]
 
         def ms(program: Any, rates: Any, *dram_bytes: int) -> float:
             return modelled_time(program, self.config, rates, dram_bytes).seconds * 1e3
 
         product, reader = self.product(sizes, gemm_sms), self.reader(read, read_sms)
-        found = (
-            ms(self.product(sizes, self.config.sms), self.rates, moved),
+        result = (
+            ms(self.product(sizes, self.config.sms), self.rates, traffic),
             ms(self.reader(read, self.config.sms), self.both, read),
-            ms(product, self.rates, moved),
+            ms(product, self.rates, traffic),
             ms(reader, self.both, read),
-            ms(product.beside(reader), self.both, moved, read),
+            ms(product.beside(reader), self.both, traffic, read),
         )
-        return dict(zip(TIMES, found, strict=True))
+        return dict(zip(TIMES, result, strict=True))
 
 
 def ports(rows: Sequence[Row]) -> dict[str, float]:
     """Bytes in a nanosecond that an SM of the reader was measured to take, where few of them run."""
-    found = {}
+    result = {}
     for row in rows:
-        few = min(int(one["read_sms"]) for one in rows)
+        few = min(int(item["read_sms"]) for item in rows)
         if int(row["read_sms"]) == few:
-            found[row["chip"]] = int(row["read_bytes"]) / few / float(row["read_on_its_sms_ms"]) / 1e6
-    return found
+            result[row["chip"]] = int(row["read_bytes"]) / few / float(row["read_on_its_sms_ms"]) / 1e6
+    return result
 
 
 def splits(rows: Sequence[Row], known: Sequence[Row] = ()) -> Iterator[Split]:
@@ -135,19 +135,19 @@ def gain(of: dict[str, float]) -> float:
     return (of["gemm_alone_ms"] + of["read_alone_ms"]) / of["together_ms"]
 
 
-def show(found: Sequence[Split]) -> None:
+def show(results: Sequence[Split]) -> None:
     """Ratios of times, and per problem the best split and what it gains."""
     from clocks import WITHIN
     from predict import summary
 
     print("a product beside a reader, each on SMs of its own; modelled / measured")
     for name in TIMES:
-        print(f"{name:<58}{summary([one.modelled[name] / one.measured[name] for one in found], WITHIN)}")
+        print(f"{name:<58}{summary([item.modelled[name] / item.measured[name] for item in results], WITHIN)}")
     print("chip and problem: gain over one after the other, at SMs of the reader; measured, and by the model")
-    for problem, group in groupby(found, lambda one: one.problem):
+    for problem, group in groupby(results, lambda single: single.problem):
         here = list(group)
-        best = max(here, key=lambda one: gain(one.measured))
-        chosen = max(here, key=lambda one: gain(one.modelled))
+        best = max(here, key=lambda single: gain(single.measured))
+        chosen = max(here, key=lambda single: gain(single.modelled))
         chip, m, n, k, read = problem
         print(
             f"{chip:<16}{m}x{n}x{k}, {int(read) / 1e9:.1f} GB{'':<6} {gain(best.measured):.2f} at {best.read_sms:2}, "
@@ -173,14 +173,14 @@ def main() -> int:
     parser.add_argument("--csv", metavar="FILE", help="write each row's modelled times")
     parser.add_argument("--recorded", metavar="FILE", help="take the modelled times from what --csv wrote")
     args = parser.parse_args()
-    found = list(splits(read_rows(MEASURED), read_rows(args.recorded) if args.recorded else ()))
+    result = list(splits(read_rows(MEASURED), read_rows(args.recorded) if args.recorded else ()))
     if args.csv:
         with open(args.csv, "w", newline="") as file:
             writer = csv.writer(file, lineterminator="\n")
             writer.writerow([*PROBLEM, "read_sms", *TIMES])
-            for one in found:
-                writer.writerow([*one.problem, one.read_sms, *(f"{ms:.6g}" for ms in one.modelled.values())])
-    show(found)
+            for item in result:
+                writer.writerow([*item.problem, item.read_sms, *(f"{ms:.6g}" for ms in item.modelled.values())])
+    show(result)
     return 0
 
 

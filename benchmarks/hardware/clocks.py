@@ -93,8 +93,8 @@ def modelled(key: Key, dram_bytes: int | None = None) -> tuple[float, int] | Non
     except InputError:  # a chip whose clock is not known
         return None
     program = kernel.family.program(kernel.workload, kernel.schedule, kernel.config)
-    found = modelled_time(program, kernel.config, rates, dram_bytes)
-    return found.seconds * 1e3, found.dram_bytes
+    result = modelled_time(program, kernel.config, rates, dram_bytes)
+    return result.seconds * 1e3, result.dram_bytes
 
 
 def library_ms(row: Row) -> float | None:
@@ -113,7 +113,7 @@ def library_ms(row: Row) -> float | None:
         rates = sustained_rates(machine, row["dtype"])
     except PebbleError:
         return None
-    flops = FAMILIES[row["family"]].make(**sizes, dtype=row["dtype"]).flops  # type: ignore[attr-defined]
+    flops = FAMILIES[row["family"]].make(**sizes, dtype=row["dtype"]).flops
     lines = (float(row["dram_read_bytes"] or 0) + float(row["dram_write_bytes"] or 0)) / 128
     launches = 2 if row["family"] == "ffn" else 1
     return (max(flops / rates.flops / machine.sms, lines / rates.dram_lines) + launches * rates.launch) / 1e6
@@ -123,7 +123,7 @@ def _answer(question: tuple[Key, int | None]) -> tuple[Key, tuple[float, int] | 
     return question[0], modelled(*question)
 
 
-def moved_bytes(path: str | Path) -> dict[Key, int]:
+def traffic_total(path: str | Path) -> dict[Key, int]:
     """What kernels move between L2 and DRAM by the model, from what --csv wrote."""
     with open(path, newline="") as file:
         return {question(row): int(row["dram_bytes"]) for row in csv.DictReader(file) if row["dram_bytes"]}
@@ -136,31 +136,31 @@ def timed(files: Sequence[Path], jobs: int, known: str | None) -> list[Timed]:
     ours = [(row, name) for row, name in rows if row["tile"] and row["execution"] and named(row)]
     ours = [(row, name) for row, name in ours if not row["tile"].startswith(TOY)]
     keys = sorted({question(row) for row, _ in ours})
-    moved = moved_bytes(known) if known else {}
+    traffic = traffic_total(known) if known else {}
     for key in keys:
         twin = tuple((name, TWINS.get(value, value)) for name, value in key)
-        if key not in moved and twin in moved:
-            moved[key] = moved[twin]
+        if key not in traffic and twin in traffic:
+            traffic[key] = traffic[twin]
     answers: dict[Key, tuple[float, int] | None] = {}
     with multiprocessing.Pool(jobs) as pool:
-        for key, answer in pool.imap_unordered(_answer, [(key, moved.get(key)) for key in keys]):
+        for key, answer in pool.imap_unordered(_answer, [(key, traffic.get(key)) for key in keys]):
             answers[key] = answer
             print(f"\r{len(answers)} of {len(keys)} kernels modelled", end="", file=sys.stderr, flush=True)
     print(file=sys.stderr)
-    found = [Timed(row, name, *answer) for row, name in ours if (answer := answers[question(row)])]
-    return found + [
+    results = [Timed(row, name, *answer) for row, name in ours if (answer := answers[question(row)])]
+    return results + [
         Timed(row, name, ms) for row, name in rows if row["launch"] == "library" and (ms := library_ms(row))
     ]
 
 
 def recorded(path: str) -> list[Timed]:
     """What --csv wrote."""
-    found = []
+    results = []
     with open(path, newline="") as file:
         for row in csv.DictReader(file):
-            moved, peer = int(row["dram_bytes"] or 0), float(row["peer_ms"] or 0)
-            found.append(Timed(row, row["file"], float(row["modelled_ms"]), moved, peer))
-    return found
+            traffic, peer = int(row["dram_bytes"] or 0), float(row["peer_ms"] or 0)
+            results.append(Timed(row, row["file"], float(row["modelled_ms"]), traffic, peer))
+    return results
 
 
 COLUMNS = (
@@ -170,50 +170,50 @@ COLUMNS = (
 )  # fmt: skip
 
 
-def write(found: Iterable[Timed], path: str) -> None:
+def write(result: Iterable[Timed], path: str) -> None:
     """Each row with its modelled time."""
     with open(path, "w", newline="") as file:
         writer = csv.DictWriter(file, COLUMNS, lineterminator="\n", extrasaction="ignore")
         writer.writeheader()
-        for one in found:
-            peer = f"{one.peer:.9g}" if one.peer else ""
-            tool = QUEUED if one.queued else OTHERWISE
+        for item in result:
+            peer = f"{item.peer:.9g}" if item.peer else ""
+            tool = QUEUED if item.queued else OTHERWISE
             writer.writerow(
                 {
-                    **one.row,
-                    "file": one.file,
-                    "modelled_ms": f"{one.modelled:.9g}",
-                    "dram_bytes": one.moved or "",
+                    **item.row,
+                    "file": item.file,
+                    "modelled_ms": f"{item.modelled:.9g}",
+                    "dram_bytes": item.moved or "",
                     "peer_ms": peer,
                     "tool": tool,
                 }
             )
 
 
-def line(what: str, here: Sequence[Timed], of: Callable[[Timed], float] = lambda one: one.ratio) -> None:
+def line(what: str, here: Sequence[Timed], of: Callable[[Timed], float] = lambda single: single.ratio) -> None:
     """One line, if there are any."""
     if here:
-        print(f"{what:<58}{summary([of(one) for one in here], WITHIN)}")
+        print(f"{what:<58}{summary([of(item) for item in here], WITHIN)}")
 
 
 def winners(
-    found: Sequence[Timed], of: Callable[[Timed], float] = lambda one: one.modelled
+    results: Sequence[Timed], of: Callable[[Timed], float] = lambda single: single.modelled
 ) -> list[tuple[str, float, bool]]:
     """For each product with several tiles in one order: what the modelled best costs over the fastest, and its tile?"""
 
-    def problem(one: Timed) -> tuple[str, ...]:
-        row = one.row
+    def problem(item: Timed) -> tuple[str, ...]:
+        row = item.row
         return tuple(row[name] for name in ("chip", "m", "n", "k", "order", "execution", "launch"))
 
     answer = []
-    gemms = [one for one in found if one.row["family"] == "gemm" and one.row["tile"]]
+    gemms = [element for element in results if element.row["family"] == "gemm" and element.row["tile"]]
     for key, group in groupby(sorted(gemms, key=problem), problem):
         here = list(group)
-        if len({(one.row["tile"], one.row["stages"]) for one in here}) > 1:
+        if len({(item.row["tile"], item.row["stages"]) for item in here}) > 1:
             # equal times: more stages, which hide more
             best, chosen = (
-                min(here, key=lambda one: one.measured),
-                min(here, key=lambda one: (of(one), -int(one.row["stages"] or 0))),
+                min(here, key=lambda single: single.measured),
+                min(here, key=lambda single: (of(single), -int(single.row["stages"] or 0))),
             )
             same = chosen.row["tile"] == best.row["tile"]
             answer.append((" ".join(key), chosen.measured / best.measured, same))
@@ -231,15 +231,15 @@ def show_winners(what: str, chosen: Sequence[tuple[str, float, bool]]) -> None:
         )
 
 
-def show(found: list[Timed]) -> None:
+def show(results: list[Timed]) -> None:
     """The summary."""
-    ours = [one for one in found if one.row["launch"] != "library"]
+    ours = [one for one in results if one.row["launch"] != "library"]
     queued = [one for one in ours if one.queued]
-    print(f"{len(found)} timed rows with a modelled time, {len(ours)} of them kernels of pebble; modelled / measured")
+    print(f"{len(results)} timed rows with a modelled time, {len(ours)} of them kernels of pebble; modelled / measured")
     print(f"{'queued launches: execution family chip':<58} rows geo. mean  spread   within:10 %   15 %    25 %")
     for execution in ("waves", "free"):
         for family in MODELLED:
-            for chip in sorted({one.row["chip"] for one in queued}):
+            for chip in sorted({each_item.row["chip"] for each_item in queued}):
                 here = [
                     one for one in queued
                     if (one.row["execution"], one.row["family"], one.row["chip"]) == (execution, family, chip)
@@ -255,16 +255,16 @@ def show(found: list[Timed]) -> None:
         line(f"{family}: of these, measured after the fit", blind)
         if blind:
             for chip in sorted({one.row["chip"] for one in blind}):
-                line(f"{family}: measured after the fit, {chip}", [one for one in blind if one.row["chip"] == chip])
+                line(f"{family}: measured after the fit, {chip}", [item for item in blind if item.row["chip"] == chip])
     for least, most in pairwise(LASTS):
         here = [
             one for one in queued if least <= one.measured < most and not one.fitted and one.row["family"] == "gemm"
         ]
         line(f"gemm: kept out, {least:g} to {most:g} ms", here)
     for family in MODELLED:
-        line(f"{family}: not queued", [one for one in ours if not one.queued and one.row["family"] == family])
+        line(f"{family}: not queued", [our for our in ours if not our.queued and our.row["family"] == family])
     for family in MODELLED:
-        library = [o for o in found if o.row["launch"] == "library" and o.row["family"] == family and o.queued]
+        library = [o for o in results if o.row["launch"] == "library" and o.row["family"] == family and o.queued]
         line(
             f"{family}: libraries, at sustained rates alone", [o for o in library if "sdpa-flash" not in o.row["order"]]
         )
@@ -272,19 +272,19 @@ def show(found: list[Timed]) -> None:
     print("which tile is fastest, of those measured in one order")
     tiles = [one for one in queued if fnmatch(one.file, "*_tiles.csv")]
     blind = [one for one in queued if fnmatch(one.file, BLIND)]
-    for chip in sorted({one.row["chip"] for one in tiles}):
+    for chip in sorted({tile.row["chip"] for tile in tiles}):
         plans = (("ten tiles", tiles), ("ten tiles, measured after the fit", blind))
         for what, here in plans:
             show_winners(f"{what}, {chip}", winners([one for one in here if one.row["chip"] == chip]))
-    others = [one for one in queued if one not in tiles and one not in blind]
+    others = [element for element in queued if element not in tiles and element not in blind]
     show_winners("two tiles, other plans", winners(others))
     theirs = [one for one in queued if one.peer]
     if theirs:
         print("products that nvidia-matmul-heuristics gives a runtime for")
-        line("theirs", theirs, lambda one: one.peer / one.measured)
+        line("theirs", theirs, lambda single: single.peer / single.measured)
         line("ours", theirs)
-        known = [one for one in theirs if one in tiles or one in blind]
-        show_winners("theirs, ten tiles", winners(known, lambda one: one.peer))
+        known = [their for their in theirs if their in tiles or their in blind]
+        show_winners("theirs, ten tiles", winners(known, lambda single: single.peer))
         show_winners("ours, the same rows", winners(known))
 
 
@@ -299,15 +299,15 @@ def main() -> int:
     parser.add_argument("--jobs", type=int, default=2, help="processes (2)")
     args = parser.parse_args()
     files = [Path(name) for name in args.files] or sorted(HERE.glob("*.csv"))
-    found = recorded(args.recorded) if args.recorded else timed(files, args.jobs, args.bytes)
+    result = recorded(args.recorded) if args.recorded else timed(files, args.jobs, args.bytes)
     if args.peer is not None:
         from peer import Peer, installed
 
         peer = Peer(args.peer or installed())
-        found = [replace(one, peer=1e3 * peer.seconds(one.row)) for one in found]
+        result = [replace(item, peer=1e3 * peer.seconds(item.row)) for item in result]
     if args.csv:
-        write(found, args.csv)
-    show(found)
+        write(result, args.csv)
+    show(result)
     if not args.files:
         beside_clocks.show_recorded()
     return 0

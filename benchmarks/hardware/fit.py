@@ -23,10 +23,10 @@ from predict import FITTED, Key, measured_bytes, question, simulated_bytes, summ
 
 
 def _read_bytes(spread: float, key: Key) -> int:
-    found = simulated_bytes(dict(key), spread)
-    if found is None:
+    result = simulated_bytes(dict(key), spread)
+    if result is None:
         raise RuntimeError(f"no machine file for {dict(key)['chip']}")
-    return found[0]
+    return result[0]
 
 
 def main() -> int:
@@ -44,10 +44,10 @@ def main() -> int:
     print(f"spread   rows geo. mean  spread   within:5 %    10 %    15 %   ({len(keys)} kernels)")
     with multiprocessing.Pool(args.jobs) as pool:
         for spread in map(float, args.spread.split(",")):
-            found = pool.map(partial(_read_bytes, spread), keys, chunksize=1)
+            result = pool.map(partial(_read_bytes, spread), keys, chunksize=1)
             ratios = [
-                moved / exp(sum(map(log, measured[key])) / len(measured[key]))
-                for moved, key in zip(found, keys, strict=True)
+                traffic / exp(sum(map(log, measured[key])) / len(measured[key]))
+                for traffic, key in zip(result, keys, strict=True)
             ]
             print(f"{spread:<8g}{summary(ratios)}", flush=True)
     return 0

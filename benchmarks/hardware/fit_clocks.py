@@ -23,7 +23,7 @@ from typing import Any, NamedTuple
 
 sys.path[:0] = [str(Path(__file__).parents[2]), str(Path(__file__).parent)]
 
-from clocks import FITTED, RECORDED, moved_bytes  # noqa: E402 - beside this file
+from clocks import FITTED, RECORDED, traffic_total  # noqa: E402 - beside this file
 from library import HERE, read_rows  # noqa: E402
 from predict import Key, asked, named, question  # noqa: E402
 
@@ -50,15 +50,15 @@ class Launch(NamedTuple):
     def miss(self, scales: Scales) -> float:
         """|log(modelled / measured)| with some rates scaled."""
         rates = replace(self.rates, **{name: getattr(self.rates, name) * by for name, by in scales.items()})
-        found = modelled_time(self.program, self.config, rates, self.dram_bytes)
-        return abs(log(found.seconds / self.seconds))
+        result = modelled_time(self.program, self.config, rates, self.dram_bytes)
+        return abs(log(result.seconds / self.seconds))
 
 
 def launches(family: str) -> list[Launch]:
     """The rows that a family's rates are fitted to."""
-    moved = moved_bytes(RECORDED)
+    traffic = traffic_total(RECORDED)
     kernels: dict[Key, Any] = {}
-    found = []
+    results = []
     for path in sorted(HERE.glob("*.csv")):
         if not any(fnmatch(path.name, files) for files in FITTED[family]):
             continue
@@ -71,14 +71,14 @@ def launches(family: str) -> list[Launch]:
                 if kernel is None:
                     raise RuntimeError(f"no machine file for {row['chip']}")
                 program = kernel.family.program(kernel.workload, kernel.schedule, kernel.config)
-                kernels[key] = program, kernel.config, sustained_rates(kernel.machine, row["dtype"]), moved[key]
-            found.append(Launch(*kernels[key], float(row["milliseconds"]) / 1e3))
-    return found
+                kernels[key] = program, kernel.config, sustained_rates(kernel.machine, row["dtype"]), traffic[key]
+            results.append(Launch(*kernels[key], float(row["milliseconds"]) / 1e3))
+    return results
 
 
 def mean_miss(here: Sequence[Launch], scales: Scales) -> float:
     """Over rows; repeated launches count each."""
-    return sum(one.miss(scales) for one in here) / len(here)
+    return sum(item.miss(scales) for item in here) / len(here)
 
 
 def descend(here: Sequence[Launch], names: Sequence[str]) -> tuple[Scales, float]:

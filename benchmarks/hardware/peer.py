@@ -110,8 +110,8 @@ def installed() -> str:
     SystemExit
         The package is not installed.
     """
-    found = importlib.util.find_spec("nvidia")
-    places = [Path(place) for place in found.submodule_search_locations or ()] if found else []
+    result = importlib.util.find_spec("nvidia")
+    places = [Path(place) for place in result.submodule_search_locations or ()] if result else []
     for place in places:
         for path in place.glob("nvMatmulHeuristics/lib/libnvMatmulHeuristics.so*"):
             return str(path)

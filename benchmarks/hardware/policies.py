@@ -51,15 +51,15 @@ def summary(ratios: list[float]) -> dict[str, float]:
     }
 
 
-def draw(measured: list[int], found: dict[str, list[int]], path: str) -> None:
+def draw(measured: list[int], result: dict[str, list[int]], path: str) -> None:
     """Predicted over measured against measured, a mark for each policy."""
     from pebble.plots.save import BLUE, GREEN, ORANGE, RED, log_axes, page, save_figure, small_title
 
     with page(3.33, 3.0) as figure:
         ax = figure.add_subplot()
         at = [count / 1e9 for count in measured]
-        for policy, color, mark in zip(found, (ORANGE, RED, GREEN, BLUE), "vsDo", strict=True):
-            ratios = [p / m for p, m in zip(found[policy], measured, strict=True)]
+        for policy, color, mark in zip(result, (ORANGE, RED, GREEN, BLUE), "vsDo", strict=True):
+            ratios = [p / m for p, m in zip(result[policy], measured, strict=True)]
             ax.plot(at, ratios, mark, ms=3, mfc="none", mec=color, ls="none", label=policy)
         ax.axhspan(0.9, 1.1, color="0.88", lw=0)
         log_axes(ax)
@@ -84,11 +84,11 @@ def main() -> int:
         rows = [min(rows, key=measured_bytes)]
     with multiprocessing.Pool(args.jobs) as pool:
         answers = pool.map(predicted, [(row, policy) for policy in POLICIES for row in rows], chunksize=1)
-    found = {policy: answers[i * len(rows) : (i + 1) * len(rows)] for i, policy in enumerate(POLICIES)}
+    result = {policy: answers[i * len(rows) : (i + 1) * len(rows)] for i, policy in enumerate(POLICIES)}
     measured = [measured_bytes(row) for row in rows]
-    ratios = {name: [p / m for p, m in zip(values, measured, strict=True)] for name, values in found.items()}
+    ratios = {name: [p / m for p, m in zip(values, measured, strict=True)] for name, values in result.items()}
     if args.figure:
-        draw(measured, found, args.figure)
+        draw(measured, result, args.figure)
     if args.json:
         print(json.dumps({"rows": len(rows), "policies": {name: summary(values) for name, values in ratios.items()}}))
         return 0

@@ -160,12 +160,12 @@ def pairs(rows: Iterable[Row], jobs: int) -> list[Pair]:
             answers[key] = answer
             print(f"\r{len(answers)} of {len(keys)} kernels simulated", end="", file=sys.stderr, flush=True)
         print(file=sys.stderr)
-    found = []
+    results = []
     for row in chosen:
         answer = answers[question(row)]
         if answer is not None:
-            found.append(Pair(row, measured_bytes(row), answer[0] if row["dram_read_bytes"] else sum(answer)))
-    return found
+            results.append(Pair(row, measured_bytes(row), answer[0] if row["dram_read_bytes"] else sum(answer)))
+    return results
 
 
 def recorded_pairs(rows: Iterable[Row], path: str) -> list[Pair]:
@@ -173,12 +173,12 @@ def recorded_pairs(rows: Iterable[Row], path: str) -> list[Pair]:
     with open(path, newline="") as file:
         recorded = list(csv.DictReader(file))
     known = {(r["chip"], r["problem"], r["tile"], r["order"], r["execution"], r["measured_bytes"]): r for r in recorded}
-    found = []
+    results = []
     for row in rows:
         key = (row["chip"], shape_name(row), row["tile"], row["order"], row["execution"], str(measured_bytes(row)))
         if key in known:
-            found.append(Pair(row, measured_bytes(row), int(known[key]["predicted_bytes"])))
-    return found
+            results.append(Pair(row, measured_bytes(row), int(known[key]["predicted_bytes"])))
+    return results
 
 
 def summary(ratios: Sequence[float], within: Sequence[float] = WITHIN) -> str:
@@ -209,23 +209,23 @@ def group_of(pair: Pair) -> tuple[str, str, str]:
     return row["execution"], family, row["chip"]
 
 
-def groups(found: list[Pair]) -> Iterator[tuple[tuple[str, str, str], list[Pair]]]:
+def groups(results: list[Pair]) -> Iterator[tuple[tuple[str, str, str], list[Pair]]]:
     """Pairs by execution, family and chip, kept waves first."""
-    for key in sorted({group_of(pair) for pair in found}, key=lambda key: (key[0] != "waves", key)):
-        yield key, [pair for pair in found if group_of(pair) == key]
+    for key in sorted({group_of(pair) for pair in results}, key=lambda key: (key[0] != "waves", key)):
+        yield key, [pair for pair in results if group_of(pair) == key]
 
 
-def beside_peer(found: list[Pair], theirs: list[float]) -> None:
+def beside_peer(results: list[Pair], theirs: list[float]) -> None:
     """Summaries of both models on the rows that the peer knows."""
     print("GEMMs that nvidia-matmul-heuristics knows (no sawtooth, no curves, one block an SM)")
     for execution in ("waves", "free"):
-        chosen = [(p, t) for p, t in zip(found, theirs, strict=True) if t and p.row["execution"] == execution]
+        chosen = [(p, t) for p, t in zip(results, theirs, strict=True) if t and p.row["execution"] == execution]
         if chosen:
             print(f"{execution:<10}{'theirs':<36}{summary([t / p.measured for p, t in chosen])}")
             print(f"{execution:<10}{'ours':<36}{summary([p.ratio for p, _ in chosen])}")
 
 
-def draw(found: list[Pair], path: str) -> None:
+def draw(result: list[Pair], path: str) -> None:
     """Predicted against measured, one panel a family and chip, with the band of 10 %."""
     from matplotlib.ticker import FixedLocator, FuncFormatter, NullLocator
 
@@ -233,14 +233,14 @@ def draw(found: list[Pair], path: str) -> None:
 
     labels = {"free": ("free-running", RED), "waves": ("waves kept together", BLUE)}
     panels = sorted(
-        {group_of(pair)[1:] for pair in found}, key=lambda panel: (panel[1], MODELLED.index(panel[0].split()[0]))
+        {group_of(pair)[1:] for pair in result}, key=lambda panel: (panel[1], MODELLED.index(panel[0].split()[0]))
     )
     columns = min(4, len(panels))
     lines = -(-len(panels) // columns)
     with page(2.6 * columns, 2.8 * lines + 0.3) as figure:
         axes = list(figure.subplots(lines, columns, squeeze=False).flat)
         for ax, (family, chip) in zip(axes, panels, strict=False):
-            here = [pair for pair in found if group_of(pair)[1:] == (family, chip)]
+            here = [pair for pair in result if group_of(pair)[1:] == (family, chip)]
             values = [value / 1e9 for pair in here for value in (pair.measured, pair.predicted)]
             ends = [min(values) / 1.6, max(values) * 1.6]
             ticks = [d * 10.0**e for e in range(-2, 3) for d in (1, 2, 5) if ends[0] < d * 10.0**e < ends[1]]
@@ -278,18 +278,18 @@ def main() -> int:
     parser.add_argument("--jobs", type=int, default=2, help="processes (2)")
     args = parser.parse_args()
     rows = list(read_rows(args.files))
-    found = recorded_pairs(rows, args.recorded) if args.recorded else pairs(rows, args.jobs)
-    theirs = [0.0] * len(found)
+    result = recorded_pairs(rows, args.recorded) if args.recorded else pairs(rows, args.jobs)
+    theirs = [0.0] * len(result)
     if args.peer is not None:
         from peer import Peer, installed
 
         peer = Peer(args.peer or installed())
-        theirs = [peer.read_bytes(pair.row) for pair in found]
+        theirs = [peer.read_bytes(pair.row) for pair in result]
     names = ("chip", "family", "problem", "tile", "order", "execution", "launch")
     table = [
         [shape_name(p.row) if name == "problem" else p.row[name] for name in names]
         + [p.measured, p.predicted, round(t)]
-        for p, t in zip(found, theirs, strict=True)
+        for p, t in zip(result, theirs, strict=True)
     ]
     if args.list:
         for *kernel, measured, predicted, _ in table:
@@ -298,13 +298,13 @@ def main() -> int:
         header = (*names, "measured_bytes", "predicted_bytes", "peer_bytes")
         with open(args.csv, "w", newline="") as file:
             csv.writer(file, lineterminator="\n").writerows([header, *table])
-    print(f"{len(rows)} rows, {len(found)} with a prediction; predicted / measured DRAM bytes")
+    print(f"{len(rows)} rows, {len(result)} with a prediction; predicted / measured DRAM bytes")
     print(f"{'execution':<10}{'family':<18}{'chip':<18} rows geo. mean  spread   within:" + "5 %    10 %    15 %")
-    for (execution, family, chip), here in groups(found):
+    for (execution, family, chip), here in groups(result):
         print(f"{execution:<10}{family:<18}{chip:<18}{summary([pair.ratio for pair in here])}")
     for execution in ("waves", "free"):
-        print_summary(execution, "all", [pair for pair in found if pair.row["execution"] == execution])
-    free = [pair for pair in found if pair.row["execution"] == "free"]
+        print_summary(execution, "all", [pair for pair in result if pair.row["execution"] == execution])
+    free = [pair for pair in result if pair.row["execution"] == "free"]
     fitted = {tuple(row.values()) for row in read_rows(sorted(HERE.glob(FITTED)))}
     chosen = [pair for pair in free if tuple(pair.row.values()) in fitted]
     print_summary("free", "rows of the choice (drift plans)", chosen)
@@ -313,9 +313,9 @@ def main() -> int:
     print_summary("free", "long products, causal heads first", drifting)
     print_summary("free", "all but these", [pair for pair in free if pair not in drifting])
     if args.peer is not None:
-        beside_peer(found, theirs)
+        beside_peer(result, theirs)
     if args.figure:
-        draw(found, args.figure)
+        draw(result, args.figure)
     return 0
 
 

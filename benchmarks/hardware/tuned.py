@@ -1,10 +1,10 @@
-"""Tuned schedules on GPUs: proved bound, predicted and measured, beside orders in daily use and the library's kernel.
+"""Tuned schedules on GPUs: proved bound, predicted and measured, beside orders in common use and the library's kernel.
 
     python benchmarks/hardware/tuned.py --figure docs/figures/tuned.svg      # the table that is printed, and the figure
     python benchmarks/hardware/tuned.py --collect FOLDER                     # make predicted/tuned.csv anew
 
 FOLDER is what `benchmarks/gpu/tune_layers.sh` wrote; the launches are those of `*_kit_tuned.csv`, from
-`make_tables.py plan PLAN --tuned ...` and `measure.py run PLAN`. "Daily" is the order in daily use that moved least in
+`make_tables.py plan PLAN --tuned ...` and `measure.py run PLAN`. "Daily" is the order in common use that moved least in
 the same kernel, of nine (GEMM), seven (FFN) or four (attention), each in waves and free-running.
 """
 
@@ -55,26 +55,26 @@ def measured(row: Row, what: str) -> dict[str, object]:
 
 def collect(folder: Path) -> list[dict[str, object]]:
     """A row for each tuned launch."""
-    found = []
+    results = []
     rows = list(read_rows(sorted(HERE.glob("*_kit_tuned.csv"))))
     for (chip, case), group in groupby(rows, lambda row: (row["chip"], row["note"].split(";")[0])):
         here = [row for row in group if row["dram_read_bytes"]]
         (tuned,) = (row for row in here if row["order"].startswith("tuned:"))
-        daily = min((r for r in here if r is not tuned and r["launch"] != "library"), key=moved)
+        baseline = min((r for r in here if r is not tuned and r["launch"] != "library"), key=moved)
         library = min((row for row in here if row["launch"] == "library"), key=moved)
         launch = json.loads((folder / f"{chip}-{case}.json").read_text())["launch"]
         report = json.loads((folder / f"{chip}-{case}.report.json").read_text())
-        found.append(
+        results.append(
             {
                 "chip": chip, "case": case, "problem": shape_name(tuned), "result_bytes": result_bytes(tuned),
                 "bound_bytes": report["lower_bound"]["bytes"], "schedule": tuned["order"].removeprefix("tuned:"),
-                "predicted_read_bytes": launch["read_bytes"],
-                "predicted_write_bytes": launch["write_bytes"], "daily": f"{daily['order']}, {daily['execution']}",
-                "library": library["order"], **measured(tuned, "tuned"), **measured(daily, "daily"),
+                "predicted_read_bytes": launch["read_bytes"], "predicted_write_bytes": launch["write_bytes"],
+                "daily": f"{baseline['order']}, {baseline['execution']}",
+                "library": library["order"], **measured(tuned, "tuned"), **measured(baseline, "daily"),
                 **measured(library, "library"),
             }
         )  # fmt: skip
-    return found
+    return results
 
 
 def numbers(row: Row) -> dict[str, float]:
@@ -83,14 +83,14 @@ def numbers(row: Row) -> dict[str, float]:
     Where a counter saw fewer bytes written than the result has, the rest was left dirty in L2: it is counted.
     """
     least = int(row["result_bytes"])
-    library, tuned, daily = (
+    library, tuned, baseline = (
         int(row[f"{what}_read_bytes"]) + max(least, int(row[f"{what}_write_bytes"]))
         for what in ("library", "tuned", "daily")
     )
     predicted = int(row["predicted_read_bytes"]) + int(row["predicted_write_bytes"])
     return {
         "bound": int(row["bound_bytes"]) / library, "predicted": predicted / library, "tuned": tuned / library,
-        "daily": daily / library, "time": float(row["tuned_ms"]) / float(row["library_ms"]),
+        "daily": baseline / library, "time": float(row["tuned_ms"]) / float(row["library_ms"]),
         "daily_time": float(row["tuned_ms"]) / float(row["daily_ms"]),
         "error": int(row["predicted_read_bytes"]) / int(row["tuned_read_bytes"]),
     }  # fmt: skip
@@ -121,7 +121,7 @@ def show(rows: list[Row]) -> None:
         near = sum(abs(numbers(row)["error"] - 1) <= 0.05 for row in here)
         print(
             f"median: {medians['tuned']:.2f} of the library's bytes (read and written) in {medians['time']:.2f} of its "
-            f"time, {medians['daily_time']:.2f} of the daily order's in the same kernel; {near} of {len(here)} "
+            f"time, {medians['daily_time']:.2f} of the common order's in the same kernel; {near} of {len(here)} "
             "predictions of reads within 5 %\n"
         )
 
@@ -139,7 +139,7 @@ def draw(rows: list[Row], path: str) -> None:
             at = list(range(len(here)))
             for name, marker, color, text in (
                 ("bound", "|", RED, "proved bound"), ("predicted", "o", GREY, "tuned, predicted"),
-                ("tuned", ".", BLUE, "tuned, measured"), ("daily", "s", ORANGE, "best daily order, measured"),
+                ("tuned", ".", BLUE, "tuned, measured"), ("daily", "s", ORANGE, "best common order, measured"),
             ):  # fmt: skip
                 size, face = {"predicted": 42, "daily": 14}.get(name, 30), "none" if name == "predicted" else color
                 colors = {"color": color} if marker == "|" else {"edgecolors": color, "facecolors": face}

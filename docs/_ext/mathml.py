@@ -29,10 +29,10 @@ def mathml(tex: str, block: bool = False) -> str:
         A command that the converter of docutils does not know.
     """
     # which it knows only with their side, or as the text that they are
-    tex = re.sub(r"\\(big|Big)\s*([(\[)\]])", lambda found: f"\\{found[1]}{_SIDES[found[2]]}{found[2]}", tex)
+    tex = re.sub(r"\\(big|Big)\s*([(\[)\]])", lambda result: f"\\{result[1]}{_SIDES[result[2]]}{result[2]}", tex)
     tex = re.sub(r"\\mathrel\{([^{}]*)\}(=?)", r"\\text{ \1\2 }", tex)
-    found: str = tex2mathml(tex, as_block=block)
-    return found
+    best: str = tex2mathml(tex, as_block=block)
+    return best
 
 
 def _draw(writer: Any, node: nodes.Element, block: bool) -> str:

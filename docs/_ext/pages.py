@@ -51,10 +51,10 @@ def _groups(parser: argparse.ArgumentParser, underline: str) -> list[str]:
         for action in plain:
             lines += _option(action)
         for action in nested:
-            told = {choice.dest: choice.help or "" for choice in action._choices_actions}
+            fields = {choice.dest: choice.help or "" for choice in action._choices_actions}
             for name, below in action.choices.items():
                 lines += [f".. program:: {below.prog}", "", *_heading(below.prog, underline)]
-                lines += [_escaped(told.get(name, "")), "", *_groups(below, "~")]
+                lines += [_escaped(fields.get(name, "")), "", *_groups(below, "~")]
     return lines
 
 
@@ -102,8 +102,8 @@ def text_page(name: str) -> str:
     generated = DOCS / "generated"
     pages = {path: page for page, path in TEXTS.items()}
 
-    def seen_from_here(found: re.Match[str]) -> str:
-        opening, target, part = found[1], found[2], found[3] or ""
+    def seen_from_here(result: re.Match[str]) -> str:
+        opening, target, part = result[1], result[2], result[3] or ""
         path = (source.parent / target).resolve()
         inside = PurePosixPath(path.relative_to(REPOSITORY)).as_posix()
         if inside in pages:

@@ -32,8 +32,8 @@ print(pebble.bound(layer, gpu=gpu))
 # That is a theorem about the chip: whatever the kernel, so many bytes cross between DRAM and the chip. What is left to
 # decide is the order in which blocks take the tiles of C.
 #
-# The orders in daily use
-# -----------------------
+# The orders in common use
+# ------------------------
 #
 # Each is simulated on the cache model of this chip. The bound below is the one for *this kernel*: its cache and what
 # its running blocks hold, so nothing simulated can go below it.
@@ -42,15 +42,17 @@ print(pebble.bound(layer, gpu=gpu))
 #
 #    $ pebble compare llama-3-8b:gate_up --tokens 4096 --gpu h100-sxm5-80gb --schedules row,grouped-8,hilbert
 
-daily = pebble.compare(layer, ["row", "grouped-8", "hilbert"], gpu=gpu)
-for traffic in daily.orders:
-    print(f"{traffic.order:10} {traffic.dram_bytes / 1e6:8,.0f} MB {daily.ratio(traffic.dram_bytes):5.2f} x the bound")
+baseline = pebble.compare(layer, ["row", "grouped-8", "hilbert"], gpu=gpu)
+for traffic in baseline.orders:
+    print(
+        f"{traffic.order:10} {traffic.dram_bytes / 1e6:8,.0f} MB {baseline.ratio(traffic.dram_bytes):5.2f} x the bound"
+    )
 
 # %%
 # ``row`` walks C line by line: by the time it returns to a column of B, the cache has lost it. The grouped order is
 # what Triton's tutorial does, eight rows of tiles at a time. The small pictures below are the walks, dark tiles first.
 
-figure = daily.figure()
+figure = baseline.figure()
 
 # %%
 # My order

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
 from typing import ClassVar
 
 import numpy as np
@@ -47,6 +47,8 @@ class CacheCounts:
         does not see it.
     unit_bytes : int
         What is counted: 128-byte lines, or 32-byte sectors in a sectored cache.
+    read_misses_of_waves : tuple of int
+        Of A and B in each wave, where a closed form counted them; else empty.
     """
 
     operand_names: tuple[str, ...]
@@ -58,6 +60,7 @@ class CacheCounts:
     block_steps_both_hit: int
     residue: tuple[int, ...] = ()
     unit_bytes: int = LINE_BYTES
+    read_misses_of_waves: tuple[int, ...] = field(default=(), compare=False)
 
     @property
     def accesses_lines(self) -> int:
@@ -193,9 +196,9 @@ class CachePolicy(ABC):
         largest = max(capacities_lines)
         most, enough = self._simulated(trace, largest)
         rest = sorted({c for c in capacities_lines if c < (largest if enough is None else enough)})
-        counts = {rest[at]: found for at, found in each(lambda capacity: self.simulate(trace, capacity), rest)}
-        found = [counts.get(capacity, most) for capacity in capacities_lines]
-        return [(c.in_lines(c.read_misses), c.in_lines(c.write_backs)) for c in found]
+        counts = {rest[at]: result for at, result in each(lambda capacity: self.simulate(trace, capacity), rest)}
+        results = [counts.get(capacity, most) for capacity in capacities_lines]
+        return [(c.in_lines(c.read_misses), c.in_lines(c.write_backs)) for c in results]
 
 
 class Engine(ABC):
@@ -289,7 +292,10 @@ class Engine(ABC):
 
 
 @jit
-def _add(ids, ops, missed, step_starts, step_end, counts, lost, steps):  # type: ignore[no-untyped-def]
+def _add(
+    ids: Numbers, ops: Bytes, missed: Numbers, step_starts: Counts, step_end: int, counts: Counts, lost: Counts,
+    steps: Counts,
+) -> None:  # fmt: skip
     # counts[tile]: touches; lost[op, tile]: missed lines. No branch: which touches miss is hard to predict.
     for t in range(ids.shape[0]):
         tile = np.uint32(ids[t])
@@ -307,7 +313,7 @@ def _add(ids, ops, missed, step_starts, step_end, counts, lost, steps):  # type:
 
 
 @jit
-def _sum_by(group, values, sums):  # type: ignore[no-untyped-def]
+def _sum_by(group: Bytes, values: Numbers | Counts, sums: Counts) -> None:
     # A group stands in a row, mostly: its sum stays in a register until the next begins.
     of, total = 0, 0
     for i in range(group.shape[0]):
@@ -318,12 +324,15 @@ def _sum_by(group, values, sums):  # type: ignore[no-untyped-def]
     sums[of] += total
 
 
-def counted(engine: Engine) -> CacheCounts:
-    """Run, add up the missed lines of each touch, and write the rest back."""
+def counted(
+    engine: Engine, see: Callable[[TraceChunk, NDArray[np.int32]], None] = lambda chunk, missed: None
+) -> CacheCounts:
+    """Run, add up the missed lines of each touch, and write the rest back; ``see`` is told of each chunk."""
     touched, lost = np.zeros(engine.tiles, np.int64), np.zeros((2, engine.tiles), np.int64)  # lost by reads, by writes
     steps = np.zeros(2, np.int64)
     for chunk, missed in engine.passed():
         _add(chunk.ids, chunk.ops, missed, chunk.step_starts, chunk.step_end, touched, lost, steps)
+        see(chunk, missed)
     residue = engine.dirty()
     by_operand = (
         engine.accesses(touched), *(engine.by_operand(x) for x in lost), engine.write_backs + residue, residue

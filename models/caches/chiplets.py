@@ -17,7 +17,7 @@ from pebble.errors import InputError
 from pebble.models.caches.base import Bytes, Counts, Engine, Numbers, check_capacity
 from pebble.models.caches.recency import ABSENT, empty_lists, leave, place
 from pebble.models.caches.replacement import Replacing
-from pebble.models.caches.sm_map import PartsOfSms, check_parts
+from pebble.models.caches.sm_map import PartitionsOfSms, check_parts
 from pebble.system.memory import check_memory
 from pebble.traces import LINE_BYTES, TraceChunk
 from pebble.traces.jit import inner, jit
@@ -36,10 +36,13 @@ class Levels(NamedTuple):
 
 
 @inner
-def _last_level(tile, dirties, lines, operand, newer, older, used, limits, dirty, write_backs):  # type: ignore[no-untyped-def]
+def _last_level(
+    tile: int, dirties: bool, lines: Numbers, operand: Bytes, newer: Numbers, older: Numbers, used: Counts,
+    limits: Counts, dirty: Bytes, write_backs: Counts,
+) -> bool:  # fmt: skip
     # A touch of the memory-side cache; True on a hit.
     parts, n = newer.shape[0] - 1, lines.shape[0]
-    hit = newer[parts, tile] != ABSENT
+    hit: bool = newer[parts, tile] != ABSENT
     if hit:
         leave(parts, tile, newer, older)
     else:
@@ -59,7 +62,10 @@ def _last_level(tile, dirties, lines, operand, newer, older, used, limits, dirty
 
 
 @jit
-def _run(ids, ops, where, lines, operand, cache, missed, write_backs):  # type: ignore[no-untyped-def]
+def _run(
+    ids: Numbers, ops: Bytes, where: Numbers, lines: Numbers, operand: Bytes, cache: Levels, missed: Numbers,
+    write_backs: Counts,
+) -> None:  # fmt: skip
     newer, older, stale, owner, dirty, used, limits = cache
     parts, n = newer.shape[0] - 1, lines.shape[0]
     for t in range(ids.shape[0]):
@@ -102,7 +108,7 @@ class ChipletEngine(Engine):
         parts, last_level_lines = self.policy.parts, self.policy.last_level_bytes // LINE_BYTES
         check_capacity(self.trace, self.capacity)
         check_capacity(self.trace, last_level_lines)
-        self._where = PartsOfSms(self.trace, self.policy, default="interleaved")
+        self._where = PartitionsOfSms(self.trace, self.policy, default="interleaved")
         check_memory("policy", self.tiles * (parts + 1), "tiles in parts", 9, "use fewer parts or larger tiles")
         marks, owner = np.zeros((parts + 1, self.tiles), np.uint8), np.full(self.tiles, -1, np.int32)
         used, limits = np.zeros(parts + 1, np.int64), np.array([self.capacity] * parts + [last_level_lines], np.int64)

@@ -17,19 +17,19 @@ _AT_ONCE = 4096
 
 
 @inlined
-def _next(x):  # type: ignore[no-untyped-def]
+def _next(x: np.uint64) -> np.uint64:
     x ^= x << np.uint64(13)
     x ^= x >> np.uint64(7)
     return x ^ (x << np.uint64(17))
 
 
 @inlined
-def _below(x, limit):  # type: ignore[no-untyped-def]
+def _below(x: np.uint64, limit: np.uint64) -> np.uint64:
     return ((x >> np.uint64(32)) * limit) >> np.uint64(32)
 
 
 @inlined
-def draw(random, limit):  # type: ignore[no-untyped-def]
+def draw(random: NDArray[np.uint64], limit: int) -> np.int64:
     """A number below ``limit``, and the next state of the generator."""
     random[0] = _next(random[0])
     return np.int64(_below(random[0], np.uint64(limit)))
@@ -41,7 +41,7 @@ def seeded(seed: int) -> NDArray[np.uint64]:
 
 
 @jit
-def refill(states, ahead, limit, drawn):  # type: ignore[no-untyped-def]
+def refill(states: NDArray[np.uint64], ahead: NDArray[np.uint64], limit: int, drawn: NDArray[np.uint32]) -> None:
     """The next numbers below ``limit``, as many as ``drawn`` holds."""
     length, most = drawn.shape[0] // 4, np.uint64(limit)
     a, b, c, d = states
@@ -56,7 +56,7 @@ def refill(states, ahead, limit, drawn):  # type: ignore[no-untyped-def]
 
 
 @jit
-def _stretch(states, ahead):  # type: ignore[no-untyped-def]
+def _stretch(states: NDArray[np.uint64], ahead: NDArray[np.uint64]) -> None:
     # Each stretch begins where the one before ends.
     for stretch in range(1, states.shape[0]):
         x, end = states[stretch - 1], np.uint64(0)
@@ -67,7 +67,7 @@ def _stretch(states, ahead):  # type: ignore[no-untyped-def]
 
 
 @jit
-def _jump(steps, ahead):  # type: ignore[no-untyped-def]
+def _jump(steps: int, ahead: NDArray[np.uint64]) -> None:
     # ahead[bit]: where a state of that bit alone is after so many steps.
     for bit in range(64):
         x = np.uint64(1) << np.uint64(bit)

@@ -67,7 +67,7 @@ class Wave(NamedTuple):
 
 
 @inner
-def _hits(start: np.int64, slope: np.int64, count: np.int64, capacity: np.int64) -> tuple[np.int64, np.int64]:
+def _hits(start: np.int64, slope: np.int64, count: int, capacity: int) -> tuple[np.int64, np.int64]:
     # The s in 0 .. count - 1 with start + slope s <= capacity, as an interval [low, high).
     low, high = np.int64(0), np.int64(count)
     if count <= 0:
@@ -83,7 +83,9 @@ def _hits(start: np.int64, slope: np.int64, count: np.int64, capacity: np.int64)
 
 
 @inner
-def _listed(shape, stack, wave, w, begin, end, counts):  # type: ignore[no-untyped-def]
+def _listed(
+    shape: Shape, stack: Stack, wave: Wave, w: int, begin: int, end: int, counts: Counts
+) -> tuple[int, np.int64, np.int64, np.int64]:
     # How many items the wave touches, their lines at a full and at the last step, and lines of C, of the largest tile.
     rows, cols, _, _, _, full, last, heights, spans, c_spans = shape
     seen, listed, is_first, first_col = stack.seen, wave.listed, wave.is_first, heights.shape[0]
@@ -111,7 +113,7 @@ def _listed(shape, stack, wave, w, begin, end, counts):  # type: ignore[no-untyp
 
 
 @inner
-def _add_up(shape, stack, w, depth):  # type: ignore[no-untyped-def]
+def _add_up(shape: Shape, stack: Stack, w: int, depth: int) -> None:
     # The lines above each place of the stack, and the places of the items of one wave.
     items, _, wave_of, seen, sums, mine, start, end = stack
     full, last = shape.full, shape.last
@@ -136,7 +138,10 @@ def _add_up(shape, stack, w, depth):  # type: ignore[no-untyped-def]
 
 
 @inner
-def _reuses(shape, stack, wave, w, number, totals, written, capacity, counts):  # type: ignore[no-untyped-def]
+def _reuses(
+    shape: Shape, stack: Stack, wave: Wave, w: int, number: int, totals: tuple[np.int64, np.int64], written: Counts,
+    capacity: int, counts: Counts,
+) -> None:  # fmt: skip
     # At which steps each item of the wave hits.
     items, place, wave_of, _, sums, mine, wave_start, wave_end = stack
     listed, _, low, high, at_last = wave
@@ -181,11 +186,11 @@ def _reuses(shape, stack, wave, w, number, totals, written, capacity, counts):  
 
 
 @inner
-def _both_hit(shape, wave, begin, end):  # type: ignore[no-untyped-def]
+def _both_hit(shape: Shape, wave: Wave, begin: int, end: int) -> np.int64:
     # Steps of a block in which both its tiles hit. The later blocks of a wave find what its first one fetched.
     rows, cols, first_col = shape.rows, shape.cols, shape.heights.shape[0]
     _, is_first, low, high, at_last = wave
-    found, last_step = np.int64(0), np.int64(shape.steps - 1)
+    result, last_step = np.int64(0), np.int64(shape.steps - 1)
     for b in range(begin, end):
         a, c = rows[b], first_col + cols[b]
         bottom, top, ends = np.int64(0), last_step, np.int64(1)
@@ -193,12 +198,12 @@ def _both_hit(shape, wave, begin, end):  # type: ignore[no-untyped-def]
             bottom, top, ends = low[a], high[a], at_last[a]
         if is_first[2 * (b - begin) + 1]:
             bottom, top, ends = max(bottom, low[c]), min(top, high[c]), ends & at_last[c]
-        found += max(np.int64(0), top - bottom) + ends
-    return found
+        result += max(np.int64(0), top - bottom) + ends
+    return result
 
 
 @inner
-def _renew(shape, stack, w, depth, begin, end):  # type: ignore[no-untyped-def]
+def _renew(shape: Shape, stack: Stack, w: int, depth: int, begin: int, end: int) -> int:
     # What the wave touched, last first, goes to the top of the stack; how many items it holds then.
     rows, cols, first_col = shape.rows, shape.cols, shape.heights.shape[0]
     items, place, wave_of, seen, done = stack.items, stack.place, stack.wave_of, stack.seen, -2 - w
@@ -224,26 +229,27 @@ def _renew(shape, stack, w, depth, begin, end):  # type: ignore[no-untyped-def]
 
 
 @inner
-def _residue(shape, stack, depth, written, capacity):  # type: ignore[no-untyped-def]
+def _residue(shape: Shape, stack: Stack, depth: int, written: Counts, capacity: int) -> np.int64:
     # Lines of C left in the cache, from the end: the tiles of a wave lie below all that later waves touched.
     items, wave_of, full, last = stack.items, stack.wave_of, shape.full, shape.last
-    found, above = np.int64(0), np.int64(0)
+    result, above = np.int64(0), np.int64(0)
     j, count = 0, written.shape[0] - 1
     for w in range(count - 1, -1, -1):
         below = above + written[count] - written[w + 1]
         if below >= capacity:
             break
-        found += min(capacity - below, written[w + 1] - written[w])
+        result += min(capacity - below, written[w + 1] - written[w])
         while j < depth and wave_of[items[j]] == w:
             above += (shape.steps - 1) * full[items[j]] + last[items[j]]
             j += 1
-    return found
+    return result
 
 
 @jit
-def _run(shape, capacity, counts):  # type: ignore[no-untyped-def]
+def _run(shape: Shape, capacity: int, counts: Counts, missed: Counts) -> np.int64:
     # Returns lines of C left in the cache, or -1 when a step or a tile of C does not fit. Adds to counts: missed lines
-    # of A and of B, block steps that hit, and over all tiles rows of A, lines across B and lines of C.
+    # of A and of B, block steps that hit, and over all tiles rows of A, lines across B and lines of C; puts down the
+    # missed lines of each wave.
     tiles, items = shape.rows.shape[0], shape.full.shape[0]
     sums, edges, lists = np.zeros((4, items + 1), np.int64), np.zeros((2, items), np.int64), np.full((8, items), _NONE)
     stack = Stack(lists[0], lists[1], lists[2], lists[3], sums[:2], sums[2:], edges[0], edges[1])
@@ -252,12 +258,14 @@ def _run(shape, capacity, counts):  # type: ignore[no-untyped-def]
     depth = 0
     for w in range(written.shape[0] - 1):
         begin, end = w * shape.wave, min(tiles, (w + 1) * shape.wave)
+        before = counts[0] + counts[1]
         number, total_full, total_last, largest = _listed(shape, stack, wave, w, begin, end, counts)
         if max(largest, total_full, total_last) > capacity:
-            return -1
+            return np.int64(-1)
         written[w + 1] = counts[5]
         _add_up(shape, stack, w, depth)
         _reuses(shape, stack, wave, w, number, (total_full, total_last), written, capacity, counts)
+        missed[w] = counts[0] + counts[1] - before
         counts[2] += _both_hit(shape, wave, begin, end)
         depth = _renew(shape, stack, w, depth, begin, end)
     return _residue(shape, stack, depth, written, capacity)
@@ -286,7 +294,8 @@ def lockstep_lru(gemm: LockstepGemm, capacity_lines: int) -> CacheCounts | None:
     last = np.concatenate([g.a.heights * a_spans[-1], col_spans * b_heights[-1]])
     shape = Shape(g.rows, g.cols, g.wave_blocks, steps, g.sawtooth, full, last, g.a.heights, col_spans, g.c.columns[1])
     counts = np.zeros(6, np.int64)
-    residue = _run(shape, capacity_lines, counts)
+    missed = np.zeros(-(-len(g.rows) // g.wave_blocks), np.int64)
+    residue = _run(shape, capacity_lines, counts, missed)
     if residue < 0:
         return None
     a_missed, b_missed, both_hit, a_rows, b_lines, c = counts.tolist()
@@ -299,4 +308,5 @@ def lockstep_lru(gemm: LockstepGemm, capacity_lines: int) -> CacheCounts | None:
         block_steps=len(g.rows) * steps,
         block_steps_both_hit=both_hit,
         residue=(0, 0, int(residue)),
+        read_misses_of_waves=tuple(missed.tolist()),
     )

@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pebble.errors import InputError
+from pebble.models.caches.base import Bytes, Counts, Numbers
 from pebble.traces import Trace
 from pebble.traces.jit import inner, jit
 from pebble.units import ceil_div
@@ -40,7 +41,7 @@ class LruCurve:
 
 
 @inner
-def _after(slot, now, sums, offsets):  # type: ignore[no-untyped-def]
+def _after(slot: int, now: int, sums: Counts, offsets: Counts) -> np.int64:
     # Sum of the weights at slot and later: up a tree whose nodes add up 16, until few are left. Short steps on purpose:
     # wide loads of numbers stored a moment ago would wait for them.
     total = np.int64(0)
@@ -58,23 +59,23 @@ def _after(slot, now, sums, offsets):  # type: ignore[no-untyped-def]
 
 
 @inner
-def _add(slot, size, sums, offsets):  # type: ignore[no-untyped-def]
+def _add(slot: int, size: int, sums: Counts, offsets: Counts) -> None:
     for level in range(offsets.shape[0]):
         sums[np.uint64(offsets[level] + (slot >> (_SHIFT * level)))] += size
 
 
 @inner
-def _pack(room, sums, offsets, holder, slot_of):  # type: ignore[no-untyped-def]
+def _pack(capacity: int, sums: Counts, offsets: Counts, holder: Numbers, slot_of: Counts) -> int:
     # Move every tile to the lowest slots, in order.
     at = 0
-    for i in range(room):
+    for i in range(capacity):
         size = sums[i]
         if size > 0:
             sums[i] = 0
             sums[at], holder[at] = size, holder[i]
             slot_of[holder[at]] = at
             at += 1
-    sums[room:] = 0
+    sums[capacity:] = 0
     for level in range(1, offsets.shape[0]):
         for i in range(at):
             sums[offsets[level] + (i >> (_SHIFT * level))] += sums[i]
@@ -82,16 +83,19 @@ def _pack(room, sums, offsets, holder, slot_of):  # type: ignore[no-untyped-def]
 
 
 @jit
-def _run(ids, ops, weight, slot_of, sums, offsets, holder, now, farthest, counts):  # type: ignore[no-untyped-def]
+def _run(
+    ids: Numbers, ops: Bytes, weight: Counts, slot_of: Counts, sums: Counts, offsets: Counts, holder: Numbers, now: int,
+    farthest: Counts, counts: Counts,
+) -> int:  # fmt: skip
     # Every touched tile stands at a slot, later touches at higher ones; when slots run out they are packed. counts:
     # lines read, written and written back by distance; those of no earlier touch last. Returns the slot that is next.
     reads, writes, backs = counts[0], counts[1], counts[2]
-    room, cold = holder.shape[0], counts.shape[1] - 1
+    capacity, cold = holder.shape[0], counts.shape[1] - 1
     for t in range(ids.shape[0]):
         tile = np.uint32(ids[t])
         size = weight[tile]
-        if now == room:
-            now = _pack(room, sums, offsets, holder, slot_of)
+        if now == capacity:
+            now = _pack(capacity, sums, offsets, holder, slot_of)
         slot = slot_of[tile]
         if slot >= 0:
             distance = _after(slot, now, sums, offsets)
@@ -145,12 +149,12 @@ def lru_curve(trace: Trace) -> LruCurve:
     depth = 2  # the top of the tree has few enough nodes to be added up one by one, and room is 256 at least
     while _FAN**depth < 3 * n:
         depth += 1
-    room = _FAN ** max(2, depth - 1) * ceil_div(3 * n, _FAN ** max(2, depth - 1))
-    levels = [ceil_div(room, _FAN**level) + 1 for level in range(depth)]
+    capacity = _FAN ** max(2, depth - 1) * ceil_div(3 * n, _FAN ** max(2, depth - 1))
+    levels = [ceil_div(capacity, _FAN**level) + 1 for level in range(depth)]
     offsets = np.concatenate([[0], np.cumsum(levels)[:-1]]).astype(np.int64)
-    offsets[1:] += room - levels[0]  # the slots themselves come first, exactly room of them
+    offsets[1:] += capacity - levels[0]  # the slots themselves come first, exactly room of them
     slot_of, farthest = np.full(n, -1, np.int64), np.full(n, -1, np.int64)
-    sums, holder = np.zeros(room + sum(levels[1:]), np.int64), np.zeros(room, np.int32)
+    sums, holder = np.zeros(capacity + sum(levels[1:]), np.int64), np.zeros(capacity, np.int32)
     counts, now = np.zeros((3, bins + 1), np.int64), 0
     for chunk in trace.chunks():
         now = _run(chunk.ids, chunk.ops, weight, slot_of, sums, offsets, holder, now, farthest, counts)

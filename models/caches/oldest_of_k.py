@@ -23,7 +23,7 @@ from pebble.errors import InputError
 from pebble.models.caches.base import Bytes, Counts, Engine, Numbers
 from pebble.models.caches.draws import Draws, refill
 from pebble.models.caches.replacement import Replacing
-from pebble.models.caches.sm_map import PartsOfSms
+from pebble.models.caches.sm_map import PartitionsOfSms
 from pebble.system.parallel import reserve
 from pebble.traces import TraceChunk
 from pebble.traces.jit import inlined, jit
@@ -68,8 +68,19 @@ class Setting(NamedTuple):
     granule_lines: int
 
 
+class _Block(NamedTuple):
+    """`Draws`, as the loop reads it."""
+
+    drawn: NDArray[np.uint32]
+    cursor: Counts
+    states: NDArray[np.uint64]
+    ahead: NDArray[np.uint64]
+
+
 @inlined
-def _oldest(alone, groups, drawn, at, setting, part):  # type: ignore[no-untyped-def]
+def _oldest(
+    alone: Counts, groups: Counts, drawn: NDArray[np.uint32], at: int, setting: Setting, part: np.int64
+) -> np.int64:
     # The time that is the least of k drawn slots of a part.
     start = part * setting.capacity
     number = (np.int64(1) << setting.bits) - 1
@@ -83,21 +94,21 @@ def _oldest(alone, groups, drawn, at, setting, part):  # type: ignore[no-untyped
 
 
 @jit
-def _run(ids, ops, where, tiles, cache, setting, draws, clock, missed, write_backs):  # type: ignore[no-untyped-def]
+def _run(
+    ids: Numbers, ops: Bytes, where: Numbers, tiles: Groups, cache: Cache, setting: Setting, draws: _Block,
+    clock: Counts, missed: Numbers, write_backs: Counts,
+) -> None:  # fmt: skip
     # One loop without calls: arrays that are handed on cost atomic counts, which no processor overlaps.
     first, sizes, ranks, lasts, operand = tiles
     groups, slot_of, slots, dirty, used = cache
     parts, _, capacity, allocate, bits, shift, granule_lines = setting
     drawn, cursor, states, ahead = draws
     number = (np.int64(1) << bits) - 1
-    now = clock[0]
-    at = cursor[0]
+    now, at = clock[0], cursor[0]
     for t in range(ids.shape[0]):
-        tile = np.int64(ids[t])
-        part = np.int64(where[t])
+        tile, part = np.int64(ids[t]), np.int64(where[t])
         write = ops[t] == 1
-        now += 1
-        absent = 0
+        now, absent = now + 1, 0
         for group in range(first[tile], first[tile + 1]):
             whole = sizes[group]
             if not write and (groups[group * parts + part] & number) == whole:
@@ -108,37 +119,37 @@ def _run(ids, ops, where, tiles, cache, setting, draws, clock, missed, write_bac
             for granule in range(group << shift, end):
                 time = now << bits | granule
                 here = granule_lines if granule + 1 < end else lasts[group]
-                asked = home if write else part  # a read looks for a copy first
+                requested = home if write else part  # a read looks for a copy first
                 while True:
-                    place = granule * parts + asked
+                    place = granule * parts + requested
                     held = np.int64(slot_of[place])
-                    found = held > 0
+                    result = held > 0
                     if held != 0:
                         slot = abs(held) - 1
                         slots[slot] = time
-                        if not found:
+                        if not result:
                             slot_of[place] = -held
-                            groups[group * parts + asked] += 1
+                            groups[group * parts + requested] += 1
                     elif write and not allocate:
                         absent += here
                         write_backs[operand[group]] += here
                     else:  # it takes a free slot, or that of the oldest of k drawn ones
-                        if asked == home:
+                        if requested == home:
                             absent += here
-                        slot = asked * capacity
-                        if used[asked] < capacity:
-                            slot += used[asked]
-                            used[asked] += 1
+                        slot = requested * capacity
+                        if used[requested] < capacity:
+                            slot += used[requested]
+                            used[requested] += 1
                         else:
                             if at == drawn.shape[0]:
                                 refill(states, ahead, capacity, drawn)
                                 at = 0
-                            gone = _oldest(slots, groups, drawn, at, setting, asked) & number
+                            gone = _oldest(slots, groups, drawn, at, setting, requested) & number
                             at += setting.k
-                            left = np.int64(slot_of[gone * parts + asked])
+                            left = np.int64(slot_of[gone * parts + requested])
                             slot = abs(left) - 1
-                            slot_of[gone * parts + asked] = 0
-                            groups[(gone >> shift) * parts + asked] -= left > 0
+                            slot_of[gone * parts + requested] = 0
+                            groups[(gone >> shift) * parts + requested] -= left > 0
                             if dirty[slot]:
                                 dirty[slot] = 0
                                 lost = gone >> shift
@@ -146,10 +157,10 @@ def _run(ids, ops, where, tiles, cache, setting, draws, clock, missed, write_bac
                                 write_backs[operand[lost]] += granule_lines if whole_lost else lasts[lost]
                         slots[slot] = time
                         slot_of[place] = slot + 1
-                        groups[group * parts + asked] += 1
-                    if found or asked == home:
+                        groups[group * parts + requested] += 1
+                    if result or requested == home:
                         break
-                    asked = home
+                    requested = home
                 if write:
                     held = np.int64(slot_of[granule * parts + home])
                     if held != 0:
@@ -161,8 +172,7 @@ def _run(ids, ops, where, tiles, cache, setting, draws, clock, missed, write_bac
                             groups[group * parts + other] += 1 if held < 0 else -1
                 home = home + 1 if home + 1 < parts else 0
         missed[t] = absent
-    clock[0] = now
-    cursor[0] = at
+    clock[0], cursor[0] = now, at
 
 
 def _padding(counts: NDArray[np.int64], of: int) -> int:
@@ -184,7 +194,7 @@ class OldestOfKEngine(Engine):
 
     def start(self) -> None:
         parts = self.policy.parts
-        self._where = PartsOfSms(self.trace, self.policy)
+        self._where = PartitionsOfSms(self.trace, self.policy)
         self._granule = self.most_granule if parts > 1 else 1
         lines = self.lines.astype(np.int64)
         while self._granule > 1 and _padding(lines, self._granule * parts) > self.most_padding * lines.sum():
@@ -225,7 +235,7 @@ class OldestOfKEngine(Engine):
         draws = self._draws
         _run(
             chunk.ids, chunk.ops, self._where.of(chunk), self._tiles, self._cache, self._setting,
-            (draws.drawn, draws.cursor, draws.states, draws.ahead), self._clock, missed, self.write_backs,
+            _Block(draws.drawn, draws.cursor, draws.states, draws.ahead), self._clock, missed, self.write_backs,
         )  # fmt: skip
 
     def dirty(self) -> NDArray[np.int64]:
@@ -233,9 +243,9 @@ class OldestOfKEngine(Engine):
         groups = left >> self._shift
         ends = left + 1 == (groups << self._shift) + self._tiles.sizes[groups]
         lines = np.where(ends, self._tiles.lasts[groups], self._granule)
-        found = self.zeros()
-        np.add.at(found, self._tiles.operand[groups], lines)
-        return found
+        result = self.zeros()
+        np.add.at(result, self._tiles.operand[groups], lines)
+        return result
 
 
 @dataclass(frozen=True, kw_only=True)

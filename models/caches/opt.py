@@ -20,7 +20,7 @@ from functools import cache
 import numpy as np
 from numpy.typing import NDArray
 
-from pebble.models.caches.base import CachePolicy, Counts, Engine, Numbers
+from pebble.models.caches.base import Bytes, CachePolicy, Counts, Engine, Numbers
 from pebble.system.memory import check_memory
 from pebble.traces import WRITE, Trace, TraceChunk
 from pebble.traces.jit import inner, intrinsic, jit
@@ -60,7 +60,7 @@ def _mark(words: Words, offsets: Counts, position: int) -> None:
 
 
 @inner
-def _unmark(words: Words, offsets: Counts, position: int) -> None:
+def _unmark(words: Words, offsets: Counts, position: np.int64) -> None:
     for level in range(offsets.shape[0] - 1):
         at = np.uint64(offsets[level] + (position >> 6))
         words[at] &= ~(np.uint64(1) << np.uint64(position & 63))
@@ -82,7 +82,7 @@ def _farthest(words: Words, offsets: Counts) -> np.int64:
 
 
 @inner
-def _drop(tile: int, count: int, tiles: Records, runs: Records) -> None:
+def _drop(tile: np.uint32, count: int, tiles: Records, runs: Records) -> None:
     # The highest lines of a tile leave.
     tiles[tile].absent += count
     left = tiles[tile].lines - tiles[tile].absent
@@ -113,11 +113,14 @@ def _join(begin: int, end: int, count: int, runs: Records) -> int:
 
 
 @jit
-def _run(ids, ops, following, capacity, tiles, runs, found, words, offsets, missed):  # type: ignore[no-untyped-def]
+def _run(
+    ids: Numbers, ops: Bytes, following: Numbers, capacity: int, tiles: Records, runs: Records, result: Records,
+    words: Words, offsets: Counts, missed: Numbers,
+) -> bool:  # fmt: skip
     # A mark at position t says: the tile touched at t has resident lines until then. Marks that have passed stay: they
     # are never the farthest while there is a later one, and without one the tile at hand is the farthest itself.
     # Returns False when a tile needs more runs than there is room for. found: room for the runs of one tile.
-    room = runs.shape[1]
+    free_capacity = runs.shape[1]
     total = 0
     for t in range(ids.shape[0]):
         tile = np.uint32(ids[t])
@@ -151,20 +154,20 @@ def _run(ids, ops, following, capacity, tiles, runs, found, words, offsets, miss
                         _unmark(words, offsets, position)
                     placed += drop
                 if placed > 0:
-                    count = _join(at, at + placed, count, found)
+                    count = _join(at, at + placed, count, result)
                 if placed < gap:  # each further line replaces the one before it; the gap's last line stays
-                    found[count - 1].end -= 1
-                    count -= found[count - 1].end == found[count - 1].begin
-                    count = _join(begin - 1, begin, count, found)
+                    result[count - 1].end -= 1
+                    count -= result[count - 1].end == result[count - 1].begin
+                    count = _join(begin - 1, begin, count, result)
             if end > begin:
-                count = _join(begin, end, count, found)
+                count = _join(begin, end, count, result)
             at = end
-        if count > room:
+        if count > free_capacity:
             return False
         now = 0
         for r in range(count):
-            runs[tile, r].begin, runs[tile, r].end = found[r].begin, found[r].end
-            now += found[r].end - found[r].begin
+            runs[tile, r].begin, runs[tile, r].end = result[r].begin, result[r].end
+            now += result[r].end - result[r].begin
         if upcoming == _NEVER:  # nothing of it is needed again: its lines are free at once
             total -= now
             now = 0
@@ -208,7 +211,7 @@ class OptEngine(Engine):
         self._offsets = np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64)
         self._all_missed = np.empty(len(self._ids), np.int32)
         self._most_runs = (int(self.lines.max()) + 1) // 2
-        self._room = min(4, self._most_runs)
+        self._free_capacity = min(4, self._most_runs)
         self._at = 0
 
     def misses(self, capacity_lines: int) -> int:
@@ -220,15 +223,18 @@ class OptEngine(Engine):
         while True:
             tiles = np.zeros(self.tiles, _TILE)
             tiles["lines"] = tiles["absent"] = self.lines
-            runs, found = np.zeros((self.tiles, self._room), _RUN), np.zeros(3 * self._room + 4, _RUN)
+            runs, result = (
+                np.zeros((self.tiles, self._free_capacity), _RUN),
+                np.zeros(3 * self._free_capacity + 4, _RUN),
+            )
             words = np.zeros(self._offsets[-1], np.uint64)
             if _run(
-                self._ids, self._ops, self._following, capacity_lines, tiles, runs, found, words, self._offsets,
+                self._ids, self._ops, self._following, capacity_lines, tiles, runs, result, words, self._offsets,
                 self._all_missed,
             ):  # fmt: skip
                 self.write_backs[:] = self.by_operand(np.ascontiguousarray(tiles["backs"]))
                 return self._all_missed
-            self._room = min(4 * self._room, self._most_runs)
+            self._free_capacity = min(4 * self._free_capacity, self._most_runs)
 
     def chunks(self) -> Sequence[TraceChunk]:
         return self._chunks
@@ -260,23 +266,23 @@ def opt_misses(trace: Trace, capacities_lines: Sequence[int]) -> dict[int, int]:
     engine = OptEngine(trace, wanted[0], Opt(name="opt"))
     everything = int(trace.tile_lines.sum(dtype=np.int64))
     misses = cache(lambda capacity: engine.misses(min(capacity, everything)))
-    found: dict[int, int] = {}
+    result: dict[int, int] = {}
     todo = [(wanted[0], wanted[-1])]
     while todo:
         a, b = todo.pop()
         inside = wanted[bisect.bisect_left(wanted, a) : bisect.bisect_right(wanted, b)]
         rise, run = misses(b) - misses(a), b - a
         if len(inside) <= 4:  # proving a line takes as many runs
-            found |= {capacity: misses(capacity) for capacity in inside}
+            result |= {capacity: misses(capacity) for capacity in inside}
             continue
         after, before = misses(a + 1) - misses(a), misses(b) - misses(b - 1)
         if rise in (after * run, before * run):
-            found |= {capacity: misses(a) + rise * (capacity - a) // run for capacity in inside}
+            result |= {capacity: misses(a) + rise * (capacity - a) // run for capacity in inside}
             continue
         middle = a + (rise - before * run) // (after - before)
         middle = min(max(middle, a + 1), b - 1)
         todo += [(a, middle), (middle, b)]
-    return found
+    return result
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -23,13 +23,13 @@ from pebble.models.caches.base import Bytes, Counts, Engine, Numbers
 from pebble.models.caches.oldest_of_k import OldestOfKEngine
 from pebble.models.caches.recency import ABSENT, empty_lists, leave, place
 from pebble.models.caches.replacement import Replacing
-from pebble.models.caches.sm_map import PartsOfSms, check_parts
+from pebble.models.caches.sm_map import PartitionsOfSms, check_parts
 from pebble.system.memory import check_memory
 from pebble.traces import TraceChunk
 from pebble.traces.jit import inner, jit
 
 
-class Parts(NamedTuple):
+class PartitionStates(NamedTuple):
     """What is in each part, by piece: the lines of a tile that have their home in one."""
 
     newer: Numbers
@@ -40,7 +40,10 @@ class Parts(NamedTuple):
 
 
 @inner
-def _access(part, piece, newer, older, state, sizes, dirty, operand, write_backs):  # type: ignore[no-untyped-def]
+def _access(
+    part: int, piece: int, newer: Numbers, older: Numbers, state: Counts, sizes: Numbers, dirty: Bytes, operand: Bytes,
+    write_backs: Counts,
+) -> bool:  # fmt: skip
     # True on a hit; in any case the piece is the newest of that part afterwards. As in `queues`, the oldest piece of a
     # part may be there with state[1, part] lines only.
     parts, n = newer.shape[0], newer.shape[1] - 1
@@ -76,7 +79,10 @@ def _access(part, piece, newer, older, state, sizes, dirty, operand, write_backs
 
 
 @jit
-def _run(ids, ops, where, sizes, operand, cache, missed, write_backs):  # type: ignore[no-untyped-def]
+def _run(
+    ids: Numbers, ops: Bytes, where: Numbers, sizes: Numbers, operand: Bytes, cache: PartitionStates, missed: Numbers,
+    write_backs: Counts,
+) -> None:  # fmt: skip
     newer, older, stale, dirty, state = cache
     parts = newer.shape[0]
     for t in range(ids.shape[0]):
@@ -126,14 +132,14 @@ class PartitionedLruEngine(Engine):
 
     def start(self) -> None:
         parts = self.policy.parts
-        self._where = PartsOfSms(self.trace, self.policy)
+        self._where = PartitionsOfSms(self.trace, self.policy)
         self._sizes = piece_lines(self.lines, parts)
         places = len(self._sizes) * (parts + 2)
         check_memory("policy", places, "tiles in parts", 9, "use fewer parts or larger tiles")
         marks = np.zeros((parts + 1, len(self._sizes)), np.uint8)
         state = np.zeros((3, parts), np.int64)
         state[2] = self.capacity
-        self._cache = Parts(*empty_lists(parts, len(self._sizes)), marks[:-1], marks[-1], state)
+        self._cache = PartitionStates(*empty_lists(parts, len(self._sizes)), marks[:-1], marks[-1], state)
 
     def run(self, chunk: TraceChunk, missed: NDArray[np.int32]) -> None:
         _run(
@@ -167,7 +173,7 @@ class Partitions(Replacing):
             raise InputError(f"policy: got {self.name!r}, expected +no-write-allocate with oldest-of-K only.")
 
     @property
-    def runs(self) -> type[Engine]:  # type: ignore[override]
+    def runs(self) -> type[Engine]:  # type: ignore[override]  # of an instance: which depends on its replacement
         return OldestOfKEngine if self.drawn else PartitionedLruEngine
 
     @property

@@ -25,7 +25,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pebble.errors import InputError
-from pebble.models.caches.base import CachePolicy, Engine
+from pebble.models.caches.base import CachePolicy, Engine, Numbers
 from pebble.traces import WRITE, Trace, TraceChunk
 from pebble.traces.jit import jit
 
@@ -37,13 +37,13 @@ _WINDOW = re.compile(
 
 
 @jit
-def _spread(lines, window, room, kept):  # type: ignore[no-untyped-def]
+def _spread(lines: Numbers, window: NDArray[np.bool_], capacity: int, kept: NDArray[np.bool_]) -> int:
     # Tiles of the window, evenly, so that at no point more of it is kept than its share.
     total = 0
     for tile in range(lines.shape[0]):
         if window[tile]:
             total += lines[tile]
-    share = min(1.0, room / total) if total else 0.0
+    share = min(1.0, capacity / total) if total else 0.0
     passed = held = 0
     for tile in range(lines.shape[0]):
         if window[tile]:
@@ -62,8 +62,8 @@ class PersistingEngine(Engine):
     def start(self) -> None:
         p = self.policy
         self._kept = np.zeros(self.tiles, np.bool_)
-        room = int(self.capacity * p.share)
-        held = int(_spread(self.lines, self._window(), room, self._kept))
+        capacity = int(self.capacity * p.share)
+        held = int(_spread(self.lines, self._window(), capacity, self._kept))
         self._seen, self._dirty = np.zeros((2, self.tiles), np.bool_)
         self._rest = p.behind.runs(self.trace, (self.capacity - held) * p.parts, p.behind)
         self.write_backs = self._rest.write_backs
@@ -151,7 +151,7 @@ class Persisting(CachePolicy):
             )
 
     @property
-    def structure(self) -> str:  # type: ignore[override]
+    def structure(self) -> str:  # type: ignore[override]  # of an instance: what the cache behind it has
         return self.behind.structure
 
     @property

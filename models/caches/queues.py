@@ -100,11 +100,11 @@ def _lru(
     # oldest tile is found by moving head over entries that a later touch of the same tile has made void.
     # last[tile] is the tile's newest entry; partial: the lines that are left of the tile at head, where that is there
     # in part.
-    room = log.shape[0]
+    free_capacity = log.shape[0]
     capacity, allocate, used, partial, head, now = state[0], state[1], state[2], state[3], state[4], state[5]
     for t in range(ids.shape[0]):
         tile = np.uint32(ids[t])  # unsigned: no test for a negative index
-        if now == room:
+        if now == free_capacity:
             now = _pack(log, last, head, now)
             head = 0
         at = last[tile]

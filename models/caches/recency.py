@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
+from pebble.models.caches.base import Numbers
 from pebble.traces.jit import inlined
 
 ABSENT = -2
@@ -18,7 +19,7 @@ def empty_lists(levels: int, items: int) -> tuple[NDArray[np.int32], NDArray[np.
 
 
 @inlined
-def place(level, item, newer, older):  # type: ignore[no-untyped-def]
+def place(level: int, item: int, newer: Numbers, older: Numbers) -> None:
     """Make an item that is not in the list its newest."""
     n = newer.shape[1] - 1
     head = older[level, n]
@@ -29,7 +30,7 @@ def place(level, item, newer, older):  # type: ignore[no-untyped-def]
 
 
 @inlined
-def leave(level, item, newer, older):  # type: ignore[no-untyped-def]
+def leave(level: int, item: int, newer: Numbers, older: Numbers) -> None:
     """Take an item out to place it again, or to mark it ``newer[level, item] = ABSENT``."""
     newer[level, older[level, item]] = newer[level, item]
     older[level, newer[level, item]] = older[level, item]

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import re
 from functools import lru_cache
+from typing import Any
 
 from pebble.errors import InputError, UnknownNameError, check_text
 from pebble.models.caches.base import CachePolicy
@@ -85,7 +86,8 @@ def parse_policy(text: str) -> CachePolicy:
     if len(kept) > 1:
         raise InputError(f"policy: got {text!r}, expected one +{PERSIST}: a kernel has one access-policy window.")
     chosen = dict(_option(option, text, kind) for option in options if option not in kept)
-    policy = kind(name=text, **groups, **replacement, **chosen)  # type: ignore[arg-type]
+    fields: dict[str, Any] = {"name": text, **groups, **replacement, **chosen}
+    policy = kind(**fields)
     return persisting(policy, kept[0]) if kept else policy
 
 

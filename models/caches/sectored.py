@@ -34,7 +34,10 @@ class Held(NamedTuple):
 
 
 @jit
-def _run(ids, ops, sectors, bits, operand, cache, missed, touched, write_backs):  # type: ignore[no-untyped-def]
+def _run(
+    ids: Numbers, ops: Bytes, sectors: Bytes, bits: Counts, operand: Bytes, cache: Held, missed: Numbers,
+    touched: Counts, write_backs: Counts,
+) -> None:  # fmt: skip
     newer, older, valid, dirty, used = cache
     n = operand.shape[0]
     for t in range(ids.shape[0]):

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pebble.errors import InputError
-from pebble.models.caches.base import Engine
+from pebble.models.caches.base import Bytes, Counts, Engine, Numbers
 from pebble.models.caches.draws import draw, seeded
 from pebble.models.caches.replacement import Replacing
 from pebble.system.memory import check_memory
@@ -23,7 +23,7 @@ _MAX_WAYS = 64
 
 
 @inlined
-def set_of(line, sets, hashed):  # type: ignore[no-untyped-def]
+def set_of(line: int, sets: int, hashed: bool) -> np.int64:
     """Set of a line address: modulo the sets, or the high bits of a multiplicative (Fibonacci) hash."""
     if not hashed:
         return np.int64(line % sets)
@@ -32,7 +32,10 @@ def set_of(line, sets, hashed):  # type: ignore[no-untyped-def]
 
 
 @jit
-def _run(ids, ops, operand, tags, sets, ways, settings, random, missed, write_backs):  # type: ignore[no-untyped-def]
+def _run(
+    ids: Numbers, ops: Bytes, operand: Bytes, tags: Counts, sets: int, ways: int, settings: tuple[bool, int, bool],
+    random: NDArray[np.uint64], missed: Numbers, write_backs: Counts,
+) -> None:  # fmt: skip
     # A tag is 2 (line + 1) + dirty; 0 is free. Newest first within a set.
     hashed, order, allocate = settings
     for t in range(ids.shape[0]):

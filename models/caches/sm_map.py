@@ -24,7 +24,7 @@ def check_parts(policy: CachePolicy) -> None:
         raise InputError(f"policy: got {policy.name!r}, expected 1 to {_MAX_PARTS} parts.")
 
 
-class PartsOfSms:
+class PartitionsOfSms:
     """The part of each SM of a trace under a policy; ``default`` is the map of one that names none.
 
     Raises

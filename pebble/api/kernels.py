@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, Unpack
+from typing import TYPE_CHECKING, TypedDict, Unpack, cast
 
 from pebble.errors import InputError, check_flag
 from pebble.models.machine import Machine
-from pebble.reports.chosen import Own
-from pebble.reports.given import check_residual
 from pebble.reports.options import spelled_out
+from pebble.reports.refusals import check_residual
+from pebble.reports.schedule_names import Own
 from pebble.reports.simulated_kernel import KernelOptions
+from pebble.system.progress import counting, shown
 from pebble.workloads.base import Workload
 
 if TYPE_CHECKING:
@@ -18,7 +19,7 @@ if TYPE_CHECKING:
     from pebble.reports.curve import CurveReport
     from pebble.reports.cycles import Cycles
     from pebble.reports.kernel_time import Timing
-    from pebble.reports.time_beside import SideBySide
+    from pebble.reports.time_concurrent import SideBySide
     from pebble.reports.time_sweep import Sweep
 
 
@@ -51,7 +52,7 @@ def time(
         the other? Text as on the command line: ``"ffn --tokens 512 --d-model 4096 --hidden 11008"``; for a layer of a
         named model without ``--tokens``, those of the first.
     beside_schedules : str or sequence of str, optional
-        Of the second; the fastest is taken. By default those in daily use.
+        Of the second; the fastest is taken. By default those in common use.
     beside_sms : int, sequence of int or str, optional
         SMs of the second, by default seven splits.
     sweep : str or mapping, optional
@@ -96,10 +97,10 @@ def time(
 
         return time_sweep(workload, read_sweep(sweep), named, **options)
     assert beside is not None
-    from pebble.reports.time_beside import read_beside, read_splits, time_beside
+    from pebble.reports.time_concurrent import read_concurrent, read_splits, time_concurrent
 
-    other = read_beside(beside, workload)
-    return time_beside(workload, other, named, beside_schedules, read_splits(beside_sms), **options)
+    other = read_concurrent(beside, workload)
+    return time_concurrent(workload, other, named, beside_schedules, read_splits(beside_sms), **options)
 
 
 @spelled_out(KernelOptions)
@@ -112,7 +113,7 @@ def curve(
     points: int | str = 48,
     capacities_bytes: Sequence[int] | None = None,
     residual: bool = False,
-    progress: Callable[[str], None] = lambda name: None,
+    progress: Callable[[str], None] | bool = True,
     **options: Unpack[KernelOptions],
 ) -> CurveReport:
     """Traffic of every schedule at every cache size, with the proved bound beneath.
@@ -127,8 +128,9 @@ def curve(
         Cache sizes between the two.
     capacities_bytes : sequence of int, optional
         The cache sizes themselves, instead.
-    progress : callable, optional
-        Called with the name of each schedule that is done.
+    progress : bool or callable
+        False: no bar, which else is shown on a terminal and in a notebook. Or a function: called with the name of each
+        schedule that is done.
 
     Returns
     -------
@@ -143,9 +145,33 @@ def curve(
     from pebble.reports.curve import CurveSizes, traffic_curve
 
     sizes = CurveSizes(least, most, points, capacities_bytes)
-    return traffic_curve(workload, schedules, sizes, residual=residual, progress=progress, **options)
+    with shown(progress) as update:
+        tell = progress if callable(progress) else counting(update)(0)
+        return traffic_curve(workload, schedules, sizes, residual=residual, progress=tell, **options)
 
 
+class Overrides(TypedDict, total=False):
+    """Constants of an SM, instead of the machine file's.
+
+    Attributes
+    ----------
+    l2_bandwidth, dram_bandwidth : float
+        Bytes per clock and SM.
+    l2_latency, dram_latency, mma_cycles : float
+        Cycles.
+    tensor_cores : float
+        Of an SM.
+    """
+
+    l2_bandwidth: float | str | None
+    dram_bandwidth: float | str | None
+    l2_latency: float | str | None
+    dram_latency: float | str | None
+    mma_cycles: float | str | None
+    tensor_cores: float | str | None
+
+
+@spelled_out(Overrides)
 def cycles(
     tile: str,
     *,
@@ -157,7 +183,7 @@ def cycles(
     registers: int | str | None = None,
     stages: int | str | None = None,
     mma: str | None = None,
-    **overrides: float | str | None,
+    **overrides: Unpack[Overrides],
 ) -> Cycles:
     """The arithmetic of one k-tile: cycles of compute, from L2 and from DRAM, and the stages that hide the loads.
 
@@ -176,9 +202,8 @@ def cycles(
         are a budget for each thread.
     mma : str, optional
         Instruction, such as ``"16x8x16"`` (16x16x16).
-    **overrides : float, optional
-        ``l2_bandwidth`` and ``dram_bandwidth`` in bytes per clock and SM; ``l2_latency``, ``dram_latency`` and
-        ``mma_cycles`` in cycles; ``tensor_cores`` of an SM.
+    **overrides
+        Constants instead of the machine file's: `Overrides`.
 
     Returns
     -------
@@ -201,8 +226,9 @@ def cycles(
     from pebble.reports.cycles import BlockSpec, cycles_of
     from pebble.reports.target import chip_of
 
+    own = cast("dict[str, float | str | None]", overrides)
     block = BlockSpec(tile, threads, registers, stages)
-    return cycles_of(chip_of(gpu, machine), block, dtype=dtype, constants=constants, mma=mma, overrides=overrides)
+    return cycles_of(chip_of(gpu, machine), block, dtype=dtype, constants=constants, mma=mma, overrides=own)
 
 
 def coalesce(

@@ -5,20 +5,32 @@ Each answers several kinds of question. The kind is seen here, once: which optio
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from inspect import signature
 from pathlib import Path
 from threading import Event
 from typing import TYPE_CHECKING, Any, Unpack
 
+from pebble.api.games import watched_interval
+from pebble.cdag.base import is_dag
 from pebble.cdag.io import SUFFIXES
 from pebble.errors import InputError, check_flag, check_text
 from pebble.families import family_of, kernel_family, read_workload
 from pebble.models.machine import Machine
-from pebble.reports.chosen import Own
-from pebble.reports.given import check_residual
-from pebble.reports.options import Beside, Buffers, refuse, spelled_out
+from pebble.reports.options import (
+    BoundaryOptions,
+    BoundOptions,
+    Buffers,
+    ConcurrentFfn,
+    refuse,
+    spelled_out,
+    split_options,
+)
+from pebble.reports.refusals import check_residual
+from pebble.reports.schedule_names import Own
 from pebble.reports.simulated_kernel import KernelOptions
-from pebble.reports.target import TargetOptions, check_options
+from pebble.reports.target import PlaceOptions, check_options
+from pebble.system.progress import counting, shown
 from pebble.units import Size
 from pebble.workloads.base import Workload
 
@@ -32,6 +44,7 @@ if TYPE_CHECKING:
     from pebble.reports.sm_compare import SmComparison
 
 
+@spelled_out(BoundOptions, "parameters")
 def bound(
     what: Any,
     *,
@@ -40,33 +53,29 @@ def bound(
     cache: str | Size | None = None,
     sms: int | str | None = None,
     recompute: bool = False,
-    accumulators: str | None = None,
-    buffers: str | None = None,
-    omega: str | float | None = None,
-    topology: str | None = None,
-    multicast: int | str | None = None,
-    level: str | None = None,
-    accumulator: str | None = None,
-    energy: str | None = None,
     capacity: int | None = None,
     variant: str | None = None,
     time_limit: float = 10.0,
     stop: Event | None = None,
-    **parameters: Any,
+    **options: Any,
 ) -> Bound | SmBound | DagBounds:
     """The least traffic any schedule can have, proved, beside the best schedule known.
 
     Parameters
     ----------
-    what : workload, networkx.DiGraph or str
-        `Gemm`, `Ffn`, `Attention` ...; or a DAG, a file of one, with ``capacity``; or the name of a family or layer,
-        with its ``parameters`` by keyword.
+    what : workload, networkx.DiGraph, str, sequence of pairs or mapping
+        `Gemm`, `Ffn`, `Attention` ...; or, with ``capacity``, a DAG, as for `pebble.dag`; or the name of a family or
+        layer, with its ``parameters`` by keyword.
     gpu, machine, cache
         Exactly one for a workload: a SKU or what `pebble.gpu` gives; a machine file; a size such as ``"40MiB"``.
     sms : int, optional
         Processors; by default those of the GPU, else 1.
     recompute : bool
         The bound holds for schedules that compute a value twice, too.
+    capacity, variant, time_limit
+        For a DAG: pebbles (weight units), the game, seconds for each theorem that can use them.
+    stop : threading.Event, optional
+        For a DAG: set it to get what is proved by then.
     accumulators : {"fp32", "off"}, optional
         Whether partial sums take 4 bytes, as on a GPU (by default with ``gpu`` and ``machine``), or what they end as.
     buffers : {"single", "sm-local", "pooled", "connected"}, optional
@@ -81,10 +90,6 @@ def bound(
         With a GPU: the type that sums are kept in, which may change the peak that the floor on time uses (fp32).
     energy : {"7nm", "k40"}, optional
         With a GPU: the published table of an energy estimate.
-    capacity, variant, time_limit
-        For a DAG: pebbles (weight units), the game, seconds for each theorem that can use them.
-    stop : threading.Event, optional
-        For a DAG: set it to get what is proved by then.
 
     Returns
     -------
@@ -103,56 +108,58 @@ def bound(
     >>> pebble.bound(pebble.Gemm(4096, 4096, 4096), cache="40MiB").lower.elements
     50331648
     """
-    where = {"gpu": gpu, "machine": machine, "cache": cache}
+    where: PlaceOptions = {"gpu": gpu, "machine": machine, "cache": cache}
+    own, parameters = split_options(options, BoundOptions)
     named = isinstance(what, str) and Path(what).suffix.lower() not in SUFFIXES
     if named and capacity is None and any(value is not None for value in where.values()):
         what, parameters = read_workload(what, parameters), {}
     check_flag("recompute", recompute)
-    of_bytes = {"accumulators": accumulators, "accumulator": accumulator, "energy": energy}
-    if isinstance(what, str | Path) or hasattr(what, "pred"):
+    plain = capacity is not None and isinstance(what, list | tuple | Mapping)
+    if plain or isinstance(what, str | Path) or is_dag(what):
         from pebble.reports.dag_bound import bound_dag
 
-        of_sms = {"level": level, "buffers": buffers, "omega": omega, "topology": topology, "multicast": multicast}
-        refuse("a DAG", {**where, **of_bytes, **of_sms, "sms": sms, "recompute": recompute})
+        refuse("a DAG", {**where, **own, "sms": sms, "recompute": recompute})
         return bound_dag(what, parameters, capacity, variant, time_limit=time_limit, stop=stop)
     family_of(what)  # says what a workload is
-    check_options(parameters, _KEYWORDS, "bound")
+    known = signature(bound).parameters
+    check_options(parameters, [name for name in known if name not in ("what", "parameters")], "bound")
     refuse("a workload", {"capacity": capacity, "variant": variant})
-    boundary = Buffers(level, buffers, omega, topology, multicast)
+    return _bound_workload(what, own, sms, recompute, where)
+
+
+def _bound_workload(
+    workload: Workload, own: Mapping[str, Any], sms: int | str | None, recompute: bool, where: PlaceOptions
+) -> Bound | SmBound:
+    """At the boundary asked about, from every option of `BoundOptions`."""
+    of_boundary = dict(own)
+    of_bytes = {name: of_boundary.pop(name) for name in ("accumulators", "accumulator", "energy")}
+    boundary = Buffers(**of_boundary)
     if boundary.l2:
         from pebble.reports.sm_bound import bound_sms
 
         refuse(boundary.words, of_bytes)
-        return bound_sms(what, boundary, sms=sms, recompute=recompute, gpu=gpu, machine=machine, cache=cache)
+        return bound_sms(workload, boundary, sms=sms, recompute=recompute, **where)
     from pebble.reports.bound import bound_workload
 
-    return bound_workload(
-        what, sms=sms, recompute=recompute, accumulator=accumulator, energy=energy,
-        gpu=gpu, machine=machine, cache=cache, accumulators=accumulators,
-    )  # fmt: skip
+    return bound_workload(workload, sms=sms, recompute=recompute, **of_bytes, **where)
 
 
-_KEYWORDS = [name for name in bound.__annotations__ if name not in ("what", "parameters", "return")]
+class CompareOptions(KernelOptions, BoundaryOptions, total=False):
+    """Where and how the kernels of a comparison run, and the boundary compared at."""
 
 
-@spelled_out(KernelOptions)
+@spelled_out(CompareOptions)
 def compare(
     workload: Workload,
     schedules: str | Sequence[str] = "all",
     schedule: Own | Sequence[Own] | None = None,
     *,
     residual: bool = False,
-    level: str | None = None,
-    buffers: str | None = None,
-    omega: str | float | None = None,
-    topology: str | None = None,
-    accumulator: str | None = None,
-    energy: str | None = None,
     exact: bool = False,
     time_limit: float | None = None,
-    progress: Callable[[Any], Any] | None = None,
+    progress: Callable[[Any], Any] | bool | None = True,
     stop: Event | None = None,
-    **options: Unpack[KernelOptions],
+    **options: Unpack[CompareOptions],
 ) -> Comparison | SmComparison | ExactComparison:
     """What schedules move, against the least that any can move: between L2 and DRAM, between L2 and SMs, or exactly.
 
@@ -165,42 +172,28 @@ def compare(
         Beside them, tiles of your own; see `pebble.simulate`.
     residual : bool
         ffn: read the input again to add it to the output.
-    level : {"dram", "l2"}, optional
-        The boundary; by default l2 with buffers. At l2 schedules under explicit control are compared, ``cache`` is the
-        storage of one SM, and of the kernel's options only ``sms`` and ``tile`` have a meaning.
-    buffers : {"sm-local", "connected"}, optional
-        Whether an SM can copy from others; by default, at l2, sm-local.
-    omega, topology
-        Connected: the cost of a value copied between SMs, in reads of L2 (0.25), and the network (all-to-all).
-    accumulator : {"fp32", "fp16"}, optional
-        With a GPU: the type that sums are kept in, which may change the peak that the floor on time uses (fp32).
-    energy : {"7nm", "k40"}, optional
-        With a GPU: the published table of an energy estimate.
     exact : bool
         Solve the tile game of a small grid, in a ``cache`` of a few tiles, and play the orders of a GEMM in it, one
         tile operation at a time; of the kernel's options only ``tile`` has a meaning.
-    time_limit : float, optional
-        With ``exact``: seconds for the solver (60).
-    progress : callable, optional
-        Called with the number of schedules; what it returns is called with the name of each that is done. With
-        ``exact``: called with the interval now and then, a `Progress`.
-    stop : threading.Event, optional
-        With ``exact``: set it to get the interval at once.
+    time_limit, stop
+        With ``exact``: seconds for the solver (60), and an event that ends it.
+    progress : bool or callable
+        False: no bar on a terminal or in a notebook. A function is called with the number of schedules, and what it
+        returns with the name of each that is done; with ``exact``, with the interval now and then, a `Progress`.
     **options
-        Where and how it runs: `KernelOptions`.
+        Where and how it runs: `KernelOptions`. The boundary, and the time and energy told: `BoundaryOptions`; by
+        default ``level`` is l2 with ``buffers``, and these, at l2, are sm-local. At l2 schedules under explicit control
+        are compared, ``cache`` is the storage of one SM, and of a kernel only ``sms`` and ``tile`` have a meaning.
 
     Returns
     -------
     Comparison, SmComparison or ExactComparison
-        The first with what was done by then, and a note, when interrupted by KeyboardInterrupt; the second for l2, the
-        third with ``exact``.
+        The first, with what was done by then where interrupted; the second for l2, the third with ``exact``.
 
     Raises
     ------
     InputError
-        Arguments that are malformed or contradict each other.
-    UnknownNameError
-        No such schedule, policy, level or GPU.
+        Arguments that are malformed or contradict each other; UnknownNameError: no such schedule, policy, level or GPU.
 
     Examples
     --------
@@ -209,39 +202,40 @@ def compare(
     >>> [t.order for t in found.orders], found.orders[0].dram_bytes >= found.trace.bound.bytes
     (['hilbert', 'row'], True)
     """
-    kernel_family(workload)  # refused before anything else is looked at
-    check_options(options, KernelOptions.__optional_keys__)
-    check_flag("residual", residual)
-    check_flag("exact", exact)
-    if progress is not None and not callable(progress):
-        raise InputError(f"progress: got {repr(progress)[:40]}, expected a function.")
-    boundary = Buffers(level, buffers, omega, topology)
-    timed = {"accumulator": accumulator, "energy": energy}
-    where: TargetOptions = {
-        "gpu": options.get("gpu"), "machine": options.get("machine"), "cache": options.get("cache"),
-    }  # fmt: skip
-    tile, sms = options.get("tile"), options.get("sms")
-    of_kernels = {key: value for key, value in options.items() if key not in (*where, "tile")}
+    _check_comparison(workload, options, residual, exact)
+    given, kernel = split_options(options, BoundaryOptions)
+    timed = {name: given.pop(name) for name in ("accumulator", "energy")}
+    boundary = Buffers(**given)
+    where, of_kernels = split_options(kernel, PlaceOptions)
+    tile = of_kernels.pop("tile", None)
     if boundary.l2:
         from pebble.reports.sm_compare import compare_sms
 
-        names = None if schedules == "all" else schedules
-        of_kernels |= {"sms": None, "residual": residual, "schedules": names, "schedule": schedule}
-        refuse(boundary.words, {"exact": exact, "time_limit": time_limit, **timed, **of_kernels})
+        sms = of_kernels.pop("sms", None)
+        named = {"schedules": None if schedules == "all" else schedules, "schedule": schedule, "residual": residual}
+        refuse(boundary.words, {"exact": exact, "time_limit": time_limit, **timed, **of_kernels, **named})
         return compare_sms(workload, boundary, sms=sms, tile=tile, **where)
     if exact:
         from pebble.reports.exact import compare_exactly
 
         refuse("--exact", {**timed, **of_kernels, "schedule": schedule})
-        seconds = 60.0 if time_limit is None else time_limit
-        return compare_exactly(
-            workload, schedules, tile=tile, time_limit=seconds, progress=progress, stop=stop, **where
-        )
+        limit = 60.0 if time_limit is None else time_limit
+        with watched_interval(progress) as tell:
+            return compare_exactly(workload, schedules, tile=tile, time_limit=limit, progress=tell, stop=stop, **where)
     from pebble.reports.kernel_compare import compare_kernels
 
     refuse("schedules that are simulated", {"time_limit": time_limit})
-    shown = progress or (lambda total: lambda name: None)
-    return compare_kernels(workload, schedules, schedule, residual=residual, progress=shown, **timed, **options)
+    with shown(progress) as update:
+        counted = progress if callable(progress) else counting(update)
+        return compare_kernels(workload, schedules, schedule, residual=residual, progress=counted, **timed, **kernel)
+
+
+def _check_comparison(workload: Workload, options: CompareOptions, residual: bool, exact: bool) -> None:
+    """Refuse what is no comparison of any kind before anything else is looked at."""
+    kernel_family(workload)
+    check_options(options, CompareOptions.__optional_keys__)
+    check_flag("residual", residual)
+    check_flag("exact", exact)
 
 
 @spelled_out(KernelOptions)
@@ -264,14 +258,13 @@ def simulate(
     ----------
     workload : Gemm, GroupedGemm, Ffn or Attention
         With ``trace``: optional, the trace is set against its bound.
-    schedule : str, Path, callable or TileTable
-        A tile order of ``pebble schedules``, or a schedule of the family. Or tiles of your own: a .csv, .npy or .json
-        file, ``"FILE.py:FUNCTION"``, or a function ``(rows, cols, params)`` that returns an array of (row, col), or
-        (tiles, k_start, k_direction).
+    schedule : str, Path, callable, iterator or TileTable
+        A name from ``pebble schedules``. Or tiles of your own: a .csv, .npy or .json file, ``"FILE.py:FUNCTION"``, a
+        function ``(rows, cols, params)`` that returns or yields (row, col), or such a generator.
     trace : str, optional
         A .csv or .npz file instead of a schedule.
     write_trace : str or Path, optional
-        Write the schedule's trace to this .csv or .npz file and stop.
+        Write the schedule's trace to this file and stop.
     residual : bool
         ffn: read the input again to add it to the output.
     sensitivity : bool
@@ -290,9 +283,7 @@ def simulate(
     Raises
     ------
     InputError
-        Arguments that are malformed or contradict each other.
-    UnknownNameError
-        No such schedule, policy or GPU.
+        Arguments that are malformed or contradict each other; UnknownNameError: no such schedule, policy or GPU.
 
     Examples
     --------
@@ -304,15 +295,12 @@ def simulate(
     check_options(options, KernelOptions.__optional_keys__)
     check_flag("residual", residual)
     check_flag("sensitivity", sensitivity)
+    from pebble.reports.simulate import simulate_file, simulate_schedule, simulate_side_by_side, write_schedule_trace
+
     of_schedules = {"residual": residual, "write_trace": write_trace, "sensitivity": sensitivity}
     of_beside = {"beside_sms": beside_sms, "beside_schedule": beside_schedule}
     if trace is not None:
-        from pebble.reports.simulate import simulate_file
-
-        in_time = {key: options.get(key) for key in ("execution", "cluster", "seed")}
-        of_bound = {key: options.get(key) for key in ("tile", "sms", "blocks_per_sm", "stages", "allow_infeasible")}
-        refuse("--trace", {"schedule": schedule, "beside": beside, **of_schedules, **of_beside, **in_time})
-        refuse("--trace and no workload, whose bound it is for", {} if workload is not None else of_bound)
+        _refuse_with_trace({"schedule": schedule, "beside": beside, **of_schedules, **of_beside}, options, workload)
         return simulate_file(trace, workload, **options)
     if workload is None or schedule is None:
         raise InputError(
@@ -320,18 +308,21 @@ def simulate(
         )
     check_residual(workload, residual)
     if beside is not None:
-        from pebble.reports.simulate import simulate_side_by_side
-
         refuse("--beside", of_schedules)
-        model = check_text("--beside", beside, "MODEL:mlp")
-        other = Beside(model, beside_sms, beside_schedule or "row-fused-16")
+        other = ConcurrentFfn(
+            check_text("--beside", beside, "MODEL:mlp"), beside_sms, beside_schedule or "row-fused-16"
+        )
         return simulate_side_by_side(workload, schedule, other, **options)
     refuse("one workload", of_beside)
     if write_trace is not None:
-        from pebble.reports.simulate import write_schedule_trace
-
         refuse("--write-trace", {"sensitivity": sensitivity})
         return write_schedule_trace(workload, schedule, write_trace, residual=residual, **options)
-    from pebble.reports.simulate import simulate_schedule
-
     return simulate_schedule(workload, schedule, residual=residual, sensitivity=sensitivity, **options)
+
+
+def _refuse_with_trace(given: Mapping[str, object], options: KernelOptions, workload: Workload | None) -> None:
+    """Refuse what is given for a schedule, what a trace says itself and, with no workload, what a bound would use."""
+    refuse("--trace", {**given, **{key: options.get(key) for key in ("execution", "cluster", "seed")}})
+    if workload is None:
+        of_bound = {key: options.get(key) for key in ("tile", "sms", "blocks_per_sm", "stages", "allow_infeasible")}
+        refuse("--trace and no workload, whose bound it is for", of_bound)

@@ -3,18 +3,20 @@
 Nothing in this package knows a schedule: what a bound is worth against one is judged by the caller.
 """
 
-from pebble.bounds.accounting import Accounting, Sum, in_bytes, lower_bound, separate_bound, sum_of_kernels
-from pebble.bounds.base import Compulsory, LowerBound, Proof, Theorem, check_capacity
-from pebble.bounds.box import Box, Piece, Segments
-from pebble.bounds.chain import Chain, Kernels, Recomputed
+from pebble.bounds.accounting import Accounting, Sum, lower_bound, separate_bound, sum_of_kernels
+from pebble.bounds.base import Compulsory, LowerBound, NotCertifiedError, Proof, Theorem, check_capacity
+from pebble.bounds.box import Box
+from pebble.bounds.chain import Chain, Kernels
+from pebble.bounds.gated import GatedBound
+from pebble.bounds.lagrangian_bound import LagrangianBound
 from pebble.bounds.line_search import LineBound, line_bound
-from pebble.bounds.lines import Lines, Problem
-from pebble.bounds.parts import Part, Parts
+from pebble.bounds.lines import LineProblem, Lines
+from pebble.bounds.parts import SumOfParts, WorkloadPart
 from pebble.bounds.passes import Grid, PassBound
-from pebble.bounds.priced import PricedBound, PricedBytes
 from pebble.bounds.published import Formula
-from pebble.bounds.tied import Tied
-from pebble.bounds.widths import Wide
+from pebble.bounds.recompute import Recomputed
+from pebble.bounds.segments import Piece, Segments
+from pebble.bounds.weighted import WeightedBound, in_bytes
 
 __all__ = [
     "Accounting",
@@ -22,25 +24,25 @@ __all__ = [
     "Chain",
     "Compulsory",
     "Formula",
+    "GatedBound",
     "Grid",
     "Kernels",
+    "LagrangianBound",
     "LineBound",
+    "LineProblem",
     "Lines",
     "LowerBound",
-    "Part",
-    "Parts",
+    "NotCertifiedError",
     "PassBound",
     "Piece",
-    "PricedBound",
-    "PricedBytes",
-    "Problem",
     "Proof",
     "Recomputed",
     "Segments",
     "Sum",
+    "SumOfParts",
     "Theorem",
-    "Tied",
-    "Wide",
+    "WeightedBound",
+    "WorkloadPart",
     "check_capacity",
     "in_bytes",
     "line_bound",

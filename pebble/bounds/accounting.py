@@ -13,46 +13,33 @@ are begun free, what is taken off and what is added. Here the theorems are tried
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any
 
-from pebble.bounds.base import Compulsory, LowerBound, Proof, Theorem, all_names, check_capacity
-from pebble.bounds.box import Piece, Segments
-from pebble.bounds.chain import SEPARATE, SEPARATE_LINES, Chain, Kernels, recompute_bound
+from pebble.bounds.base import Compulsory, LowerBound, Proof, SingleClaim, Theorem, all_names, check_capacity
+from pebble.bounds.chain import SEPARATE, SEPARATE_LINES, Chain, Kernels
+from pebble.bounds.chain_lines import weighed_problems
+from pebble.bounds.gated import METHOD as TIED
+from pebble.bounds.gated import gated_bound
+from pebble.bounds.lagrangian import lagrangian_chains
+from pebble.bounds.lagrangian_bound import LagrangianBound
+from pebble.bounds.lagrangian_choice import Hint, lagrangian_bound
 from pebble.bounds.line_search import LineBound, line_bound
-from pebble.bounds.lines import Problem
-from pebble.bounds.parts import Part, bound_parts
-from pebble.bounds.passes import Grid, pass_bound
-from pebble.bounds.priced import METHOD_BYTES as PRICED_BYTES_METHOD
-from pebble.bounds.priced import PricedBound, PricedBytes, priced_chains
-from pebble.bounds.priced_choice import Hint, priced_bound
-from pebble.bounds.tied import tied_bound
-from pebble.bounds.wide_lines import METHOD as LINE_METHOD
-from pebble.bounds.wide_lines import LineBytes, chain_line_bytes, line_bytes
-from pebble.bounds.wide_passes import METHOD as PASS_METHOD
-from pebble.bounds.wide_passes import PassBytes, pass_bytes
-from pebble.bounds.widths import (
-    CHAIN_METHOD,
-    METHOD,
-    SEPARATE_METHOD,
-    Bytes,
-    Use,
-    Wide,
-    best_use,
-    chain_uses,
-    product_uses,
-)
+from pebble.bounds.lines import LineProblem
+from pebble.bounds.parts import WorkloadPart, bound_parts
+from pebble.bounds.pass_search import pass_bound
+from pebble.bounds.passes import Grid, PassBound
+from pebble.bounds.recompute import recompute_bound
+from pebble.bounds.segments import Piece, Segments
 from pebble.errors import InputError
 from pebble.workloads.base import Workload
-from pebble.workloads.widths import Room, Widths
+from pebble.workloads.widths import ALIKE, Widths
 
 COMPULSORY = "compulsory"
 COMPULSORY_STRICT = "compulsory, and the scores that a strict softmax must store and load"
 STRICT = "equation (3), and the scores that a strict softmax must store"
-SEPARATE_LINE_METHOD = f"{LINE_METHOD}, kernel by kernel"
-InBytes = Bytes | LineBytes | PassBytes | PricedBytes
-Kernel = tuple[InBytes | None, int, int]  # what proves it, bytes that surely move, how many there are
+KERNEL_BY_KERNEL = ", kernel by kernel"
 
 
 @dataclass(frozen=True)
@@ -61,12 +48,14 @@ class Accounting:
 
     workload: Workload  #: what is accounted for
     pieces: tuple[Piece, ...] = ()  #: uses of the segment theorem, each a bound of one group by itself
-    lines: tuple[Problem, ...] = ()  #: uses of the line theorem, each a bound of one group by itself
-    kernel_lines: tuple[Problem, ...] = ()  #: the same for each of two kernels with the intermediates stored between
+    lines: tuple[LineProblem, ...] = ()  #: uses of the line theorem, each a bound of one group by itself
+    kernel_lines: tuple[
+        LineProblem, ...
+    ] = ()  #: the same for each of two kernels with the intermediates stored between
     grid: Grid | None = None  #: the cells of the intermediate, for the pass theorem
     groups: int = 1  #: equal groups that share no value
     chain: Chain | None = None  #: the two products of a group; None where every cell is an output
-    parts: tuple[Part, ...] = ()  #: parts of unlike kind, whose bounds add up
+    parts: tuple[WorkloadPart, ...] = ()  #: parts of unlike kind, whose bounds add up
     fresh: Accounting | None = None  #: the same with outputs that begin at nothing, where these begin at a value
     priced: bool = True  #: whether a partial sum that leaves and returns is stored and loaded, as Theorem 10 counts
     computed_once: bool = False  #: whether parts hold only when nothing is computed twice
@@ -76,13 +65,21 @@ class Accounting:
     symbols: Mapping[str, int] = field(default_factory=dict)  #: the sizes that the formulas name
     instance: Mapping[str, Any] = field(default_factory=dict)  #: what ``--json`` tells besides
 
+    def lines_at(self, widths: Widths) -> tuple[LineProblem, ...]:
+        """The uses of the line theorems where values take widths."""
+        if widths == ALIKE:
+            return self.lines
+        if self.chain is not None:
+            return weighed_problems(self.chain, widths)
+        return tuple(problem.at(widths) for problem in self.lines)
 
-def lower_bound(told: Accounting, capacity: int, recompute: bool = False) -> LowerBound:
+
+def lower_bound(problem: Accounting, capacity: int, recompute: bool = False) -> LowerBound:
     """The best proven lower bound on the traffic of a workload through one fast memory, however it is fused.
 
     Parameters
     ----------
-    told : Accounting
+    problem : Accounting
         What its family tells; `pebble.families.lower_bound` takes the workload itself. Intermediates may stay in fast
         memory.
     capacity : int
@@ -94,7 +91,7 @@ def lower_bound(told: Accounting, capacity: int, recompute: bool = False) -> Low
     -------
     LowerBound
         In elements and in bytes, for every replacement policy. Falls as the capacity grows, but for what the search for
-        prices leaves (Theorem 10): some ten-thousandths (`pebble.bounds.priced_choice`).
+        prices leaves (Theorem 10): some ten-thousandths (`pebble.bounds.lagrangian_choice`).
 
     Raises
     ------
@@ -107,45 +104,66 @@ def lower_bound(told: Accounting, capacity: int, recompute: bool = False) -> Low
     second once, a chain of long vectors some tenths, for the prices of Theorem 10.
     """
     check_capacity(capacity)
-    workload, chain = told.workload, told.chain
-    recompute = recompute or (chain is None and not told.computed_once)
-    spilled = 0 if recompute else told.spilled(capacity)
-    least, products = workload.compulsory_elements // told.groups, workload.flops // (2 * told.groups)
-    found: list[Proof] = [Compulsory(COMPULSORY, least, products)]
-    lines: list[LineBound] = []
-    if not recompute or (chain is None and not told.computed_once):
-        found += [bound_parts(told.parts, capacity)] if told.parts else []
-        found += [piece.bound(capacity, spilled, STRICT if spilled else None) for piece in told.pieces]
-        lines = [line_bound(problem, capacity) for problem in told.lines]
-        found += lines
-        found += [passes] if told.grid is not None and (passes := pass_bound(told.grid, capacity)) else []
+    workload, chain = problem.workload, problem.chain
+    recompute = recompute or (chain is None and not problem.computed_once)
+    spilled = 0 if recompute else problem.spilled(capacity)
+    least, products = workload.compulsory_elements // problem.groups, workload.flops // (2 * problem.groups)
+    compulsory, result = Compulsory(COMPULSORY, least, products), list[Proof]()
+    applies = not recompute or (chain is None and not problem.computed_once)
+    if applies:
+        result += [bound_parts(problem.parts, capacity)] if problem.parts else []
+        result += [piece.bound(capacity, spilled, STRICT if spilled else None) for piece in problem.pieces]
+        result += alone((), problem.lines, problem.grid, capacity)
     if spilled:
-        found.append(Compulsory(COMPULSORY_STRICT, least, products, 2 * spilled))
+        result.append(Compulsory(COMPULSORY_STRICT, least, products, 2 * spilled))
     if chain is not None:
-        found.append(recompute_bound(chain, capacity))
-        if chain.gated and not recompute:
-            tied = tied_bound(chain, capacity, max(proof.elements for proof in found))
-            found[1:1] = [tied] if tied is not None else []
-    best = max(found, key=lambda proof: proof.elements)  # the first of equals
-    if chain is not None and lines and told.priced:
-        priced = _priced(told, chain, capacity, best.elements)
-        best = max([best, *priced], key=lambda proof: proof.elements)
-    return _finish(told, capacity, best, 2 * spilled, recompute=recompute)
+        result.append(recompute_bound(chain, capacity))
+    tied = [] if recompute else _gated(chain, capacity, [compulsory, *result])
+    best = _most([compulsory, *tied, *result])
+    if applies and chain is not None and problem.lines and problem.priced:
+        best = _most([best, *priced(problem, chain, ALIKE, capacity, best.elements)])
+    return _finish(problem, capacity, best, 2 * spilled, recompute=recompute)
 
 
-def _priced(told: Accounting, chain: Chain, capacity: int, least: int) -> list[PricedBound]:
-    """Theorem 10, where it may prove more than ``least``: in the form and about the segments of Theorem 8."""
-    problems = {problem.form: problem for problem in priced_chains(chain)}
+def _most(results: Sequence[Proof]) -> Proof:
+    """What proves most, the first of equals."""
+    return max(results, key=lambda proof: proof.elements)
+
+
+def alone(
+    pieces: Iterable[Piece], lines: Iterable[LineProblem], grid: Grid | None, capacity: int
+) -> list[Segments | LineBound | PassBound]:
+    """What each theorem says of a product, or a chain, by itself."""
+    results: list[Segments | LineBound | PassBound] = [piece.bound(capacity) for piece in pieces]
+    results += [line_bound(problem, capacity) for problem in lines]
+    passes = None if grid is None else pass_bound(grid, capacity)
+    return results if passes is None else [*results, passes]
+
+
+def _gated(
+    chain: Chain | None, capacity: int, results: Sequence[Proof], on_top: int = 0, method: str = TIED
+) -> Sequence[Proof]:
+    """Theorem 4, where it is about the chain and proves no less than what is found; it goes before its equals."""
+    if chain is None or not chain.gated:
+        return []
+    tied = gated_bound(chain, capacity, _most(results).elements, on_top, method)
+    return [] if tied is None else [tied]
+
+
+def priced(terms: Accounting, chain: Chain, widths: Widths, capacity: int, least: int) -> list[LagrangianBound]:
+    """Theorem 10, where it may prove more than ``least``: in the form and about the segments of the line theorem."""
+    unit, problems = widths.unit, {problem.form: problem for problem in lagrangian_chains(chain, widths)}
 
     def hint(at: int) -> Hint:
-        best = max((line_bound(problem, at) for problem in told.lines), key=lambda proof: proof.elements)
+        lines = (line_bound(problem, unit * at) for problem in terms.lines_at(widths))
+        best = max(lines, key=lambda proof: proof.elements)
         return Hint(problems[best.form], best.segments, best.elements)
 
-    found = priced_bound(hint, capacity, least)
-    return [found] if found is not None else []
+    bound = lagrangian_bound(hint, capacity // unit, least // unit)
+    return [bound] if bound is not None and bound.bytes > least else []
 
 
-def separate_bound(told: Accounting, capacity: int) -> LowerBound:
+def separate_bound(terms: Accounting, capacity: int) -> LowerBound:
     """The bound when every intermediate goes through slow memory: one kernel writes it, the next reads it.
 
     Minus `lower_bound` it says what fusion can save at most, as far as is proved. A further kernel between the two (for
@@ -157,133 +175,24 @@ def separate_bound(told: Accounting, capacity: int) -> LowerBound:
         A workload that is one kernel.
     """
     check_capacity(capacity)
-    chain = told.chain
+    chain = terms.chain
     if chain is None:
         raise InputError(
-            f"separate kernels: got a {told.workload.family}, which is one kernel, expected ffn or attention."
+            f"separate kernels: got a {terms.workload.family}, which is one kernel, expected ffn or attention."
         )
     pieces, least = zip(*chain.kernels, strict=True)
     kernels: list[Segments | LineBound] = [piece.bound(capacity) for piece in pieces]
-    if told.kernel_lines:
-        lines = (line_bound(problem, capacity) for problem in told.kernel_lines)
+    if terms.kernel_lines:
+        lines = (line_bound(problem, capacity) for problem in terms.kernel_lines)
         kernels = [max(pair, key=lambda proof: proof.elements) for pair in zip(kernels, lines, strict=True)]
     by_lines = any(isinstance(kernel, LineBound) for kernel in kernels)
     best = Kernels(SEPARATE_LINES if by_lines else SEPARATE, tuple(kernels), least)
     if best.elements == sum(least):
-        best = Kernels(told.compulsory_kernels, best.kernels, least)
+        best = Kernels(terms.compulsory_kernels, best.kernels, least)
     method = f"equation (3), and the stores of {chain.hidden}"
-    found: list[Proof] = [best, *(piece.bound(capacity, chain.cells, method) for piece in chain.pieces)]
-    if chain.gated:
-        tied = tied_bound(chain, capacity, max(proof.elements for proof in found), chain.cells, method)
-        found[1:1] = [tied] if tied is not None else []
-    proof = max(found, key=lambda proof: proof.elements)
-    return _finish(told, capacity, proof, 2 * chain.cells, separate=True)
-
-
-def in_bytes(told: Accounting, found: LowerBound, room: Room) -> LowerBound:
-    """The better of a bound that counts values and what Theorems B1 to B5 say in bytes.
-
-    Parameters
-    ----------
-    told : Accounting
-    found : LowerBound
-        Of the same workload, whose capacity is at least as many values as may be in ``room``.
-    room : Room
-        Bytes of fast memory, and what a value of each kind takes of them.
-
-    Returns
-    -------
-    LowerBound
-        ``found`` itself where it proves no less, or where the theorems do not apply: computed again, or a layer whose
-        parts use what others compute.
-    """
-    kernels: list[Kernel] = []
-    method, widths = METHOD, room.widths
-    if told.chain is not None and not found.recompute:
-        method = SEPARATE_METHOD if found.separate else CHAIN_METHOD
-        if found.separate:
-            kernels = _kernels_in_bytes(told, told.chain, room)
-        else:
-            least = told.workload.compulsory_bytes // told.groups
-            lines = chain_line_bytes(told.chain, widths, room.bytes)
-            others: tuple[LineBytes | PassBytes | PricedBytes, ...] = lines
-            if told.grid is not None:
-                products = told.workload.flops // (2 * told.groups)
-                others += pass_bytes(told.grid, widths, room.bytes, least, products)
-            kernels = [_best(chain_uses(told.chain, widths), others, room, least, told.groups)]
-            if lines and told.priced:
-                best = least if kernels[0][0] is None else kernels[0][0].bytes
-                priced = _priced_bytes(told.chain, lines[0].unit, room, max(best, found.bytes // told.groups))
-                kernels = [(priced or kernels[0][0], least, told.groups)]
-    elif told.chain is None and told.pieces:
-        uses = product_uses(told.pieces[0], widths)
-        lines = line_bytes(told.lines, widths, room.bytes)
-        kernels = [_best(uses, lines, room, told.workload.compulsory_bytes, 1)]
-    elif told.chain is None and not told.computed_once:
-        kernels = [
-            _best(
-                product_uses(piece, widths),
-                line_bytes(part.lines, widths, room.bytes),
-                room,
-                _least_bytes(piece, widths),
-                part.count,
-            )
-            for part in told.parts
-            for piece in part.pieces[:1]
-        ]
-    if any(isinstance(one, LineBytes) for one, _, _ in kernels):
-        method = SEPARATE_LINE_METHOD if found.separate else LINE_METHOD
-    if any(isinstance(one, PassBytes) for one, _, _ in kernels):
-        method = PASS_METHOD
-    if any(isinstance(one, PricedBytes) for one, _, _ in kernels):
-        method = PRICED_BYTES_METHOD
-    proof = Wide(method, widths, tuple(kernels), found)
-    if proof.bytes <= found.bytes:
-        return found
-    instance = {**found.instance, "capacity_bytes": room.bytes}
-    return replace(found, bytes=proof.bytes, proof=proof, instance=instance)
-
-
-def _priced_bytes(chain: Chain, unit: int, room: Room, least: int) -> PricedBytes | None:
-    """Theorem 10 in bytes, where it proves more than ``least``; counted in units of so many."""
-    problems = {problem.form: problem for problem in priced_chains(chain, room.widths, unit)}
-
-    def hint(at: int) -> Hint:
-        best = max(chain_line_bytes(chain, room.widths, at * unit), key=lambda proof: proof.bytes)
-        return Hint(problems[best.found.form], best.found.segments, best.bytes // unit)
-
-    found = priced_bound(hint, room.bytes // unit, least // unit, PRICED_BYTES_METHOD)
-    return PricedBytes(found, unit) if found is not None and found.elements * unit > least else None
-
-
-def _least_bytes(piece: Piece, widths: Widths) -> int:
-    """What one product moves in any case: inputs once, outputs once, what is added to once more."""
-    box = piece.box
-    inputs = box.rows * box.depth + box.cols * box.depth
-    return widths.read * inputs + widths.written * (box.rows * box.cols + piece.added)
-
-
-def _best(
-    uses: tuple[Use, ...], others: tuple[LineBytes | PassBytes | PricedBytes, ...], room: Room, least: int, count: int
-) -> Kernel:
-    """The theorem that proves most for one kernel; None where what surely moves is as much."""
-    tried: list[InBytes] = [best_use(uses, room.bytes), *others]
-    found = max(tried, key=lambda proof: proof.bytes)
-    return (found if found.bytes > least else None), least, count
-
-
-def _kernels_in_bytes(told: Accounting, chain: Chain, room: Room) -> list[Kernel]:
-    """Each kernel of a chain by itself: the first stores the cells of H complete, the second reads them."""
-    widths, (first, _), (second, _) = room.widths, *chain.kernels
-    m, k, f, l, cells, streams, w = chain.m, chain.k, chain.f, chain.l, chain.cells, chain.streams, widths.read
-    inside = Room(room.bytes, Widths(w, widths.hidden, widths.hidden, w))
-    uses = product_uses(first, inside.widths, cells, streams * cells), product_uses(second, widths)
-    surely = w * (m * k + streams * k * f + cells), w * (cells + f * l) + widths.written * m * l
-    lines = (
-        line_bytes(told.kernel_lines[:1], inside.widths, room.bytes),
-        line_bytes(told.kernel_lines[1:], widths, room.bytes),
-    )
-    return [_best(uses[i], lines[i], room, surely[i], told.groups) for i in range(2)]
+    results = [piece.bound(capacity, chain.cells, method) for piece in chain.pieces]
+    tied = _gated(chain, capacity, [best, *results], chain.cells, method)
+    return _finish(terms, capacity, _most([best, *tied, *results]), 2 * chain.cells, separate=True)
 
 
 def sum_of_kernels(workload: Workload, kernels: Sequence[Accounting], capacity: int) -> LowerBound:
@@ -291,11 +200,11 @@ def sum_of_kernels(workload: Workload, kernels: Sequence[Accounting], capacity: 
 
     The kernels' bounds add: each starts from empty fast memory. Units and errors as for `lower_bound`.
     """
-    found = tuple(lower_bound(kernel, capacity) for kernel in kernels)
-    proof = Sum("the bounds of its kernels, added", found)
+    result = tuple(lower_bound(kernel, capacity) for kernel in kernels)
+    proof = Sum("the bounds of its kernels, added", result)
     return LowerBound(
         proof.elements,
-        sum(bound.bytes for bound in found),
+        sum(bound.bytes for bound in result),
         capacity,
         proof,
         separate=True,
@@ -304,7 +213,7 @@ def sum_of_kernels(workload: Workload, kernels: Sequence[Accounting], capacity: 
 
 
 @dataclass(frozen=True)
-class Sum:
+class Sum(SingleClaim):
     """Bounds of kernels that run one after the other, each from empty fast memory.
 
     Attributes
@@ -330,21 +239,25 @@ class Sum:
         """Plain data for ``--json``."""
         return {"kernels": [bound.to_json() for bound in self.kernels]}
 
+    def claim(self) -> dict[str, Any]:
+        """That of each kernel."""
+        return {"theorem": "kernel by kernel", "kernels": [kernel.proof.claim() for kernel in self.kernels]}
+
 
 def _finish(
-    told: Accounting, capacity: int, proof: Proof, crossings: int, recompute: bool = False, separate: bool = False
+    problem: Accounting, capacity: int, proof: Proof, crossings: int, recompute: bool = False, separate: bool = False
 ) -> LowerBound:
     """All groups, in elements and bytes; ``crossings`` transfers of a group's intermediates are certain."""
-    workload = told.workload
-    elements, narrow = told.groups * proof.elements, workload.narrowest_bytes
-    wider = told.groups * crossings * (workload.in_bytes - narrow)
+    workload = problem.workload
+    elements, narrow = problem.groups * proof.elements, workload.narrowest_bytes
+    wider = problem.groups * crossings * (workload.in_bytes - narrow)
     instance = {
         "capacity_elements": capacity,
         "workload": workload.to_json(),
-        "independent_groups": told.groups,
+        "independent_groups": problem.groups,
         "elements_per_group": proof.elements,
         **({"separate_kernels": True} if separate else {"recompute": "allowed" if recompute else "forbidden"}),
-        **told.instance,
+        **problem.instance,
     }
     total = bytes_at_least(workload, elements) + wider
     return LowerBound(elements, total, capacity, proof, recompute, separate, instance)

@@ -8,9 +8,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
-from typing import Any, Protocol
+from typing import Any, ClassVar, Protocol
 
-from pebble.errors import InfeasibleError
+from pebble.bounds.numbers import number
+from pebble.errors import InfeasibleError, PebbleError
+from pebble.workloads.widths import ALIKE, Widths
 
 
 @dataclass(frozen=True)
@@ -21,6 +23,8 @@ class Theorem:
     stated_in: str  #: the module whose docstring states and proves it; for a published one, its source
     coq: str = ""  #: the file and theorem of ``docs/formal`` that Coq accepts, ``"Products.gemm_segment_bound"``
 
+    searched: bool = False  #: whether a program looked through the cases of this instance
+
     @property
     def on_paper(self) -> Theorem:
         """The same where it is used for more than Coq has checked."""
@@ -28,8 +32,14 @@ class Theorem:
 
     @property
     def checked_by(self) -> str:
-        """``"Coq"`` or ``"paper"``: a proof on paper was read by people, not by a proof assistant."""
-        return "Coq" if self.coq else "paper"
+        """``"Coq"``, ``"paper"``: read by people, not by a proof assistant; or ``"search"``, of one instance."""
+        return "Coq" if self.coq else "search" if self.searched else "paper"
+
+    @property
+    def short(self) -> str:
+        """Its name, and who checked the proof."""
+        words = {"Coq": "checked by Coq", "paper": "proved on paper", "search": "by search"}
+        return f"{self.name}, {words[self.checked_by]}"
 
     @property
     def formal(self) -> str:
@@ -40,6 +50,8 @@ class Theorem:
     @property
     def how(self) -> str:
         """How it is verified, as a phrase."""
+        if self.searched:
+            return f"by search ({self.stated_in})"
         return f"checked by Coq {COQ_GAME} ({self.formal})" if self.coq else f"proved on paper ({self.stated_in})"
 
     def __str__(self) -> str:
@@ -63,14 +75,21 @@ def all_names(theorems: Iterable[Theorem]) -> str:
 
 COQ_GAME = "for schedules that compute nothing twice and keep one accumulator a cell"  # docs/formal/Game.v
 COMPULSORY = Theorem("compulsory traffic", __name__)
+ONCE = {"theorem": "compulsory"}  #: as the checker says it
+
+
+class NotCertifiedError(PebbleError):
+    """A number that was announced could not be proved: the bound, or the writer of certificates, has a mistake."""
+
+    exit_code = 5
 
 
 class Proof(Protocol):
-    """A theorem, and the numbers that recompute its bound on an instance.
+    """A theorem on an instance: the numbers that recompute its bound, its claim for the checker, its text for a reader.
 
-    `Compulsory`, `Segments`, `LineBound`, `PricedBound`, `PassBound`, `Kernels`, `Recomputed`, `Tied`, `Parts`, `Sum`
-    and `Memories` are the proofs there are; each stands with its theorem. What writes a certificate or a text looks at
-    the type, never at names.
+    `Compulsory`, `Segments`, `LineBound`, `PricedBound`, `PassBound`, `Kernels`, `Recomputed`, `Tied`, `Parts`, `Sum`,
+    `Wide` and `Memories` are the proofs there are; each stands with its theorem. Whoever writes a certificate or a text
+    asks the proof.
     """
 
     @property
@@ -83,10 +102,98 @@ class Proof(Protocol):
 
     @property
     def elements(self) -> int:
-        """Values moved at least, by one of the equal groups that share nothing."""
+        """Values moved at least, by one of the equal groups that share nothing; units where values have widths."""
 
     def to_json(self) -> dict[str, Any]:
         """The numbers, as plain data for ``--json``."""
+
+    def claim(self) -> dict[str, Any]:
+        """The proof in the checker's terms.
+
+        Raises
+        ------
+        NotCertifiedError
+            The numbers do not add up to the bound, or the checker does not know the theorem.
+        """
+
+    def claims(self, bound: LowerBound) -> list[dict[str, Any]]:
+        """What a certificate claims of a bound that it gives; errors as for `claim`."""
+
+    def text(self, traffic: Mapping[str, int]) -> str:
+        """The argument for a reader, the numbers of the instance filled in; ``moved``: what surely moves, by operand.
+
+        Raises
+        ------
+        TypeError
+            It is told in no text by itself.
+        """
+
+
+class SingleClaim:
+    """What most proofs share: one claim, in values."""
+
+    def claim(self: Proof) -> dict[str, Any]:
+        """None that the checker knows."""
+        raise NotCertifiedError(
+            f"certificate: the checker does not know the theorem {self.method!r}; please report it."
+        )
+
+    def claims(self: Proof, bound: LowerBound) -> list[dict[str, Any]]:
+        """That so many values move at least."""
+        return [
+            {
+                "claim": "lower bound",
+                "game": bound.game,
+                "capacity_elements": bound.capacity,
+                "elements": bound.elements,
+                "bytes": bound.bytes,
+                "proof": self.claim(),
+            }
+        ]
+
+    def text(self: Proof, traffic: Mapping[str, int]) -> str:
+        """None by itself."""
+        raise TypeError(f"no text for {self.method}")
+
+
+class _OfWidths(Protocol):
+    METHODS: ClassVar[tuple[str, str]]
+
+    @property
+    def widths(self) -> Widths: ...
+
+    @property
+    def elements(self) -> int: ...
+
+    @property
+    def unit(self) -> int: ...
+
+
+class InWidths(SingleClaim):
+    """What proves the same theorem in values and, where these have widths, in units of them.
+
+    Attributes
+    ----------
+    METHODS : tuple of str
+        What it is called in values, and in bytes.
+    """
+
+    METHODS: ClassVar[tuple[str, str]]
+
+    @property
+    def method(self: _OfWidths) -> str:
+        """What the bound is called."""
+        return self.METHODS[self.widths != ALIKE]
+
+    @property
+    def unit(self: _OfWidths) -> int:
+        """Bytes of a unit; 1 where values are counted."""
+        return self.widths.unit
+
+    @property
+    def bytes(self: _OfWidths) -> int:
+        """Bytes moved at least, where values have widths."""
+        return self.unit * self.elements
 
 
 @dataclass(frozen=True)
@@ -113,6 +220,14 @@ class LowerBound:
         return theorem if self.instance.get("independent_groups", 1) == 1 else theorem.on_paper
 
     @property
+    def game(self) -> dict[str, str]:
+        """Which schedules it is about, as certificates say it."""
+        return {
+            "recompute": "allowed" if self.recompute else "forbidden",
+            "kernels": "separate" if self.separate else "fused",
+        }
+
+    @property
     def certificate(self) -> dict[str, Any]:
         """What recomputes it, as plain data."""
         return {"theorem": self.method, **self.instance, **self.proof.to_json()}
@@ -129,7 +244,7 @@ class LowerBound:
 
 
 @dataclass(frozen=True)
-class Compulsory:
+class Compulsory(SingleClaim):
     """Every input is read once and every output written once; ``added`` transfers are certain besides.
 
     Holds for every capacity and game. ``products`` are all multiply-adds of the group: the schedule is one segment.
@@ -148,8 +263,35 @@ class Compulsory:
 
     def to_json(self) -> dict[str, Any]:
         """Plain data for ``--json``."""
-        told = {"segments": 1, "share_multiply_adds": self.products}
-        return {**told, "added_elements": self.added} if self.added else told
+        fields = {"segments": 1, "share_multiply_adds": self.products}
+        return {**fields, "added_elements": self.added} if self.added else fields
+
+    def claim(self) -> dict[str, Any]:
+        """That every operand moves needs no further word."""
+        return ONCE
+
+    def text(self, traffic: Mapping[str, int]) -> str:
+        """Each operand, and what is certain besides."""
+        terms, names = " + ".join(map(number, traffic.values())), ", ".join(f"`{name}`" for name in traffic)
+        return rf"""
+        ## Every value moves once
+
+        Every input is read and every output written at least once: {names} (twice if read and written).
+
+        $$ Q \ge {terms} = {number(sum(traffic.values()))}
+        """ + spilled_text(self.added // 2, "stored and loaded again")
+
+
+def spilled_text(spilled: int, moves: str) -> str:
+    """Why a strict softmax moves so many scores more."""
+    if not spilled:
+        return ""
+    return f"""
+        ## Strict softmax
+
+        When the last score of a row enters its sum, all scores of that row are computed and none is used. At most $S -
+        1$ of them are in fast memory beside the sum; the others are {moves}: ${number(spilled)}$ per group, on top.
+        """
 
 
 def check_capacity(capacity: int) -> None:

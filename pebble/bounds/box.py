@@ -39,9 +39,34 @@ x(v_s)`. :math:`\Box` *Where every cell is an output it also holds with recomput
 useful. Delete every operation that no stored output depends on; each multiply-add that is left is done once. Reports
 call it equation (2) for one product and equation (3) for a chain.
 
-For :math:`h = 1` this is compulsory traffic; for large boxes and the best :math:`h` it tends to :math:`2 V / \sqrt{R
-S}` for :math:`V` multiply-adds. Adding :math:`S`, or the output once more, to that closed form is wrong: ``pebble bound
-gemm -m 400 -n 400 -k 10 --cache 400el`` shows a legal schedule below a published formula.
+**Several widths.** Room and transfers are counted in bytes. An input takes :math:`w` bytes, held or moved, and so does
+a cell of :math:`H` that is complete. A complete output takes :math:`w_o`. A cell that is begun and not complete is a
+*partial sum* and takes :math:`p`: a cell of the output :math:`p`, one of :math:`H` :math:`p_H`. Its completion changes
+its width at once and free of charge. Matrix units accumulate in fp32, whatever they read: :math:`p = p_H = 4`. Without
+that, :math:`p = w_o` and :math:`p_H = w`: a cell has one width. The classic game is that of all widths 1.
+
+A cell that is updated in a segment was begun in it (once in all), or it was a partial sum when the segment began: held,
+it took :math:`p` of the :math:`S` bytes; otherwise it is loaded, for :math:`p`. A cell of :math:`H` that a segment only
+reads was held or loaded at :math:`w` at least. So with :math:`a_s, b_s, c_s` the values of each kind that segment
+:math:`s` touches, and all outputs stored complete,
+
+.. math:: Q \ge \sum_s (w\,a_s + w\,b_s + p\,c_s) - (h - 1) S - (p - w_o)\,(\text{outputs}) + (\text{moved besides}).
+
+The cells that begin and end in one segment cost :math:`w_o` in it; the bracket charges each of them :math:`p`, so
+:math:`p - w_o` comes off once for every output, and nothing else does. (For :math:`C \mathrel{+}= A B` the first load
+of each cell comes on top, at :math:`w_o`.) Stores of partial sums are not counted: the bound also holds for a kernel
+that rounds a partial sum when it spills it, as long as the copy is not what fast memory holds.
+
+**Theorem B1.** *One product, cut by its multiply-adds:* :math:`Q \ge \sum_s x_w(v_s) - (h - 1) S - (p - w_o) mn`, where
+:math:`x_w(v)` *is the least* :math:`w a + w b + p c` *under the inequalities of the box.* It is the least sum of three
+numbers with limits :math:`w \alpha, w \beta, p \gamma` and the product :math:`w^2 p\, v^2 / R`: Theorem 1 in other
+units. For large boxes it tends to :math:`2 V w \sqrt{p / S}`. A cell may count less than it takes: any :math:`p' \le p`
+may stand for :math:`p` in both places, which is better where few cells are carried. It also holds with recomputation,
+as Theorem 1 does.
+
+For :math:`h = 1` Theorem 1 is compulsory traffic; for large boxes and the best :math:`h` it tends to :math:`2 V /
+\sqrt{R S}` for :math:`V` multiply-adds. Adding :math:`S`, or the output once more, to that closed form is wrong:
+``pebble bound gemm -m 400 -n 400 -k 10 --cache 400el`` shows a legal schedule below a published formula.
 
 **The least sum.** With limits :math:`\alpha, \beta, \gamma` on :math:`a, b, c`, the minimum over the reals has each of
 them on its limit or equal to the others. It is concave in :math:`v`, grows, and :math:`x(0) = 0`, so :math:`h\,x(V /
@@ -62,21 +87,71 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property, lru_cache, partial
-from math import isqrt
-from typing import Any
+from math import floor, isqrt
 
-from pebble.bounds.base import Theorem
 from pebble.units import ceil_cbrt, ceil_div, ceil_sqrt, floor_cbrt
 
-# Fractional bits of the fixed-point version: the rounding, at most one unit per segment, stays below one
-# element for up to 2^100 segments.
-THEOREM = Theorem("Theorem 1", __name__)
-CHECKED = Theorem("Theorem 1", __name__, "Products.gemm_segment_bound")  # of one product, nothing moved besides
+# of the fixed-point version: the rounding, at most one unit per segment, stays below one element for up to 2^100
+# segments
 FRACTION_BITS = 100
 _EXACT_SEARCH_LIMIT = 4096
 # h and segment sizes tried with whole numbers; with the real version they cover every h up to 65 thousand products
 _FEW_SEGMENTS = 256
 _SMALL_SEGMENT = 256
+
+
+@dataclass(frozen=True)
+class Least:
+    """The least x + y + z of work W, with x y z >= W^2 ``product`` and each at least W times its limit."""
+
+    limits: tuple[Fraction, Fraction, Fraction]  #: per unit of work; 0 for none
+    product: Fraction
+
+    @cached_property
+    def _sorted(self) -> tuple[Fraction, Fraction, Fraction]:
+        low, mid, high = sorted(self.limits)
+        return low, mid, high
+
+    @cached_property
+    def _up_to(self) -> tuple[int, int, int]:
+        """Up to which work no limit binds, only the highest, and the two highest; -1 for a lowest limit of none."""
+        low, mid, high = self._sorted
+        three = self.product / (low * mid * high) if low else Fraction(-1)
+        return floor(self.product / high**3), floor(self.product / (mid * mid * high)), floor(three)
+
+    @cached_property
+    def _one(self) -> tuple[Fraction, Fraction]:
+        """Where only the highest limit binds: it, and what multiplies the work under the root."""
+        return self._sorted[2], self.product / self._sorted[2]
+
+    @cached_property
+    def _lines(self) -> tuple[tuple[int, int, int], tuple[int, int, int]]:
+        """(slope, constant, common denominator) where two limits bind, and where all do."""
+        low, mid, high = self._sorted
+        lines = (mid + high, self.product / (mid * high)), (low + mid + high, Fraction(0))
+        first, second = (
+            (s.numerator * c.denominator, c.numerator * s.denominator, s.denominator * c.denominator) for s, c in lines
+        )
+        return first, second
+
+    def touched(self, work: int) -> int:
+        """2^100 times the least sum, rounded down; concave in the work up to that rounding."""
+        if work <= 0:
+            return 0
+        single, (cube, slab, three) = FRACTION_BITS, self._up_to
+        if work <= cube:
+            return floor_cbrt(((27 * work * work * self.product.numerator) << (3 * single)) // self.product.denominator)
+        if work <= slab:
+            high, rest = self._one
+            root = isqrt(((4 * work * rest.numerator) << (2 * single)) // rest.denominator)
+            return ((high.numerator * work) << single) // high.denominator + root
+        slope, constant, under = self._lines[0 if three < 0 or work <= three else 1]
+        return ((slope * work + constant) << single) // under
+
+    def at(self, work: int) -> tuple[tuple[Fraction, Fraction, Fraction], Fraction]:
+        """Limits and product for so much work."""
+        x, y, z = self.limits
+        return (x * work, y * work, z * work), self.product * work * work
 
 
 @dataclass(frozen=True)
@@ -92,22 +167,19 @@ class Box:
         """What a, b and c of v products are at least, each by itself."""
         return Fraction(v, self.overlap * self.cols), Fraction(v, self.rows), Fraction(v, self.depth)
 
-    def touched(self, v: int) -> int:
-        """2^100 x(v) over the reals, rounded down; concave in v up to that rounding."""
-        if v == 0:
-            return 0
-        one, shared, (p, q, cube, slab) = FRACTION_BITS, self.overlap, self._regimes
-        if v <= cube:
-            return floor_cbrt(((27 * v * v) << (3 * one)) // shared)
-        if v <= slab:  # v / p + 2 sqrt(v p / R)
-            return (v << one) // p + isqrt(((4 * v * p) << (2 * one)) // shared)
-        return (v << one) // p + (v << one) // q + ((p * q) << one) // shared
+    def weighed(self, a: int, b: int, c: int, counts: int = 1) -> Least:
+        """The least that products touch where values of each kind take so much, and a product counts so much work."""
+        x, y, z = self.limits(1)
+        limits = a * x / counts, b * y / counts, c * z / counts
+        return Least(limits, Fraction(a * b * c, self.overlap * counts * counts))
 
     @cached_property
-    def _regimes(self) -> tuple[int, int, int, int]:
-        """p and q, of the limits v / p and v / q that bind first; up to which v none does, and only the first."""
-        p, q, _ = sorted((self.rows, self.cols * self.overlap, self.depth))
-        return p, q, p**3 // self.overlap, p * q * q // self.overlap
+    def _values(self) -> Least:
+        return self.weighed(1, 1, 1)
+
+    def touched(self, v: int) -> int:
+        """2^100 x(v) over the reals, rounded down; concave in v up to that rounding."""
+        return self._values.touched(v)
 
     def touched_whole(self, v: int) -> int:
         """x(v) over whole a, b, c, for an overlap of 1.
@@ -177,7 +249,7 @@ class Box:
         602919164
         """
         best, best_h = 0, 1
-        found, found_h = best_segments(self.touched, work, capacity)
+        result, found_h = best_segments(self.touched, work, capacity)
         touched = partial(_touched_whole, self)
         for h in _whole_segments(work) if whole_numbers else ():
             value = sum_of_shares(touched, work, h) - (h - 1) * capacity
@@ -185,9 +257,9 @@ class Box:
                 best, best_h = value, h
             # each of more segments than h touches at most what a segment of h does: 3 for what is not exact there
             spare = capacity - touched(ceil_div(work, h)) - 3
-            if spare > 0 and capacity - (h + 1) * spare < max(best, found):
+            if spare > 0 and capacity - (h + 1) * spare < max(best, result):
                 break
-        return (found, found_h) if found > best else (best, best_h)
+        return (result, found_h) if result > best else (best, best_h)
 
 
 def _least_pair(product: int, mid: int, high: int) -> int:
@@ -263,91 +335,6 @@ def best_segments(x: Callable[[int], int], work: int, capacity: int, least: int 
 def rounded_up(scaled: int) -> int:
     """A count from 2^100 times a number that it is not below."""
     return -((-scaled) >> FRACTION_BITS)
-
-
-@dataclass(frozen=True)
-class Piece:
-    """One use of the theorem: what a workload does in a box, what is begun free and taken off, what is added."""
-
-    form: str  #: which of the workload's boxes it is, as certificates name it
-    method: str  #: what its bound is called
-    box: Box  #: what the products fill
-    products: tuple[int, ...]  #: points of the box, by matrix product
-    begun: int = 0  #: cells begun free that need not be stored: taken off
-    added: int = 0  #: moves that are certain besides
-    whole_numbers: bool = True  #: small segments are bounded over whole numbers too
-    theorem: Theorem = THEOREM  #: what its bound rests on
-
-    @classmethod
-    def product(cls, m: int, n: int, k: int, begun: int = 0, added: int = 0) -> Piece:
-        """All of a matrix product, m x n x k."""
-        theorem = THEOREM if begun or added else CHECKED
-        method = "segment accounting, equation (2)"
-        return cls("product", method, Box(m, n, k), (m * n * k,), begun, added, theorem=theorem)
-
-    @property
-    def work(self) -> int:
-        """Points of the box, in all."""
-        return sum(self.products)
-
-    def bound(self, capacity: int, on_top: int = 0, method: str | None = None) -> Segments:
-        """Theorem 1 with the best h; ``on_top`` further moves are certain, and then it may have a name of its own."""
-        terms, h = self.box.bound(self.work, capacity, self.whole_numbers)
-        return Segments(method or self.method, self, capacity, h, terms, on_top)
-
-
-@dataclass(frozen=True)
-class Segments:
-    """Theorem 1 on an instance."""
-
-    method: str  #: what the bound is called
-    piece: Piece  #: the box and what is taken off
-    capacity: int  #: S
-    segments: int  #: h
-    terms: int  #: sum of x(v_s) less (h - 1) S
-    on_top: int = 0  #: stores of intermediates that are certain and not counted by the theorem
-
-    @property
-    def theorem(self) -> Theorem:
-        """What it rests on; what is added on top is proved on paper."""
-        return self.piece.theorem.on_paper if self.on_top else self.piece.theorem
-
-    @property
-    def form(self) -> str:
-        """Which of the workload's boxes it is about."""
-        return self.piece.form
-
-    @property
-    def held(self) -> int:
-        """Values held at the cuts, at most."""
-        return (self.segments - 1) * self.capacity
-
-    @property
-    def elements(self) -> int:
-        """Values moved at least."""
-        return self.terms - self.piece.begun + self.piece.added + self.on_top
-
-    @property
-    def shares(self) -> tuple[tuple[int, int], ...]:
-        """(products of a segment, how many segments have so many)."""
-        return shares_of(self.piece.work, self.segments)
-
-    def to_json(self) -> dict[str, Any]:
-        """Plain data for ``--json``."""
-        piece, box, h = self.piece, self.piece.box, self.segments
-        return {
-            "box": [box.rows, box.cols, box.depth],
-            "products": piece.work,
-            # weight of the first product in a cut: all products weigh the same
-            "theta": str(Fraction(piece.products[0], piece.work)),
-            "segments": h,
-            "share_multiply_adds": piece.work // h,
-            "share_products": [piece.work // h, ceil_div(piece.work, h)],
-            "held_at_cuts": self.held,
-            "segment_terms": self.terms,
-            "cells_begun_and_not_stored": piece.begun,
-            "added_elements": piece.added + self.on_top,
-        }
 
 
 def shares_of(work: int, segments: int) -> tuple[tuple[int, int], ...]:

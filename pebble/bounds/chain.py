@@ -17,12 +17,47 @@ the least :math:`a + b` with :math:`a b \ge 1 / e`, :math:`a \ge 1 / f`, :math:`
 products. It depends on :math:`v_1 + v_2`, except that the limit on :math:`e` is weakest at the even split; and every
 weighting of the products allows segments that are all even.
 
+**In bytes** values take widths as in `pebble.bounds.box`, and one product may touch more than the other.
+
+**Theorem B2.** *A chain, cut by work that counts a product of* :math:`A B` *as* :math:`\alpha` *and one of* :math:`H D`
+*as* :math:`\beta`, *whole numbers. For every* :math:`q` *from* :math:`w` *to* :math:`p_H`, *without recomputation,*
+
+.. math:: Q \ge \sum_s \min\{x_1(W_s), x_2(W_s)\} - (h - 1) S - q\,(\text{cells of } H) - (p - w_o)\,
+          (\text{outputs}),
+
+*where* :math:`W_s` *is the whole work over* :math:`h`, *rounded down or up, less* :math:`\max(\alpha, \beta) - 1`,
+*and* :math:`x_1(W)` *and* :math:`x_2(W)` *are the least*
+
+- :math:`w a + w b + q e` *with* :math:`a b e \ge v^2`, :math:`a \ge v / f`, :math:`b \ge v / m` *for* :math:`v = W /
+  \alpha`; *if* :math:`q = w`, *also with* :math:`e \ge W / (\alpha k + \beta l)`;
+- :math:`w d + p y + w e` *with* :math:`d y e \ge v^2`, :math:`d \ge v / m`, :math:`y \ge v / f` *for* :math:`v = W /
+  \beta`, *and* :math:`e \ge W / (\alpha k + \beta l)`.
+
+*Proof.* Let a segment do :math:`v_1` and :math:`v_2` products and :math:`W' = \alpha v_1 + \beta v_2`. It touches
+:math:`e` cells of :math:`H`, :math:`e_1 \le e` of them with products of :math:`A B`. By the accounting a cell that is
+carried into a segment costs :math:`p_H \ge q` where :math:`A B` updates it and :math:`w` where it is only read, and the
+segment in which it is begun is one that updates it: :math:`q` comes off once. So what counts is :math:`X = w(a + b) +
+w d + p y + w e + (q - w) e_1`, and :math:`Q \ge \sum_s X_s - (h - 1) S - q\,mf - (p - w_o)\,ml`. Since :math:`v_1 \le k
+e` and :math:`v_2 \le l e`, :math:`e \ge W' / (\alpha k + \beta l)`. Let :math:`\mu = \alpha v_1 / W'`, and
+
+.. math:: T_1 = w (a + b) / \mu + q e_1, \qquad T_2 = (w d + p y) / (1 - \mu) + w e.
+
+The numbers :math:`a / \mu, b / \mu, e_1` satisfy the conditions of :math:`x_1(W')`, for :math:`v_1 / \mu = W' /
+\alpha`; likewise :math:`d / (1 - \mu), y / (1 - \mu), e` those of :math:`x_2`. And :math:`X - \mu T_1 - (1 - \mu) T_2 =
+\mu (w e - q e_1) + (q - w) e_1 \ge (1 - \mu) (q - w) e_1 \ge 0`, so :math:`X \ge \min(T_1, T_2)`. For :math:`q = w` put
+:math:`e` for :math:`e_1` in :math:`T_1`; the difference is then 0. (If :math:`\mu` is 0 or 1 one of the two is not
+needed.) Cut after the product with which the work reaches :math:`\lceil s V / h \rceil` of the whole :math:`V`: it goes
+beyond by :math:`\max(\alpha, \beta) - 1` at most, so segment :math:`s` has :math:`W_s` at least, and :math:`x_1` and
+:math:`x_2` grow. :math:`\Box`
+
+At widths and weights of 1, :math:`x_1` and :math:`x_2` are the box above: Theorem 2.
+
 **A gated chain** has two first products, gate and up, that share :math:`A`: two cells for each :math:`(i, j)`, the
 gate's, in which :math:`H` takes its place after the elementwise product, and the up cell. (Which of the two :math:`H`
 takes over makes no difference: at that moment both are in fast memory, and afterwards one is useless.) Number the up
 cells :math:`f, \ldots, 2 f - 1`: the products fill a box :math:`m \times 2 f \times (k + l)` but for the second product
 of the up cells, and :math:`2 m f` cells are begun free. Or forget the up cells: the moves of all other values are a
-schedule of the plain chain, and each of the :math:`k f` up weights is loaded besides. `pebble.bounds.tied` says more
+schedule of the plain chain, and each of the :math:`k f` up weights is loaded besides. `pebble.bounds.gated` says more
 where fast memory is large.
 
 **Separate kernels.** One kernel writes all of :math:`H`, the next reads it from an empty fast memory, which keeps
@@ -30,49 +65,28 @@ nothing in between: two boxes, :math:`m \times f \times k` (:math:`2 f` columns 
 stored) and :math:`m \times l \times f`, whose bounds add. Theorem 2 holds too, with the stores of :math:`H` on top. If
 fast memory does keep up to :math:`S` values from one kernel to the next, the sum falls by at most :math:`S`; the second
 form stays. Recomputation cannot help: :math:`H` is stored, and only one completion of each of its cells is useful.
-
-**Recomputation** of cells of :math:`H` and of :math:`Y`. Delete operations whose result no stored :math:`Y` depends on;
-then the products of :math:`H D` are done once each. For one cell of :math:`H`, join two segments that touch it when the
-later one uses a copy carried over from the earlier, held at a cut or loaded. The segments number at most carried copies
-+ components, and each component completes the cell on its own, so it contains at least :math:`k` distinct products.
-With :math:`v_{1,s}` distinct products of :math:`A B` in segment :math:`s`, cells touched are in all at most held +
-loaded + :math:`\sum v_{1,s} / k`.
-
-**Theorem 3.** :math:`Q \ge \sum_s [ X(v_{1,s}, v_{2,s}) - v_{1,s} / k ] - (h - 1) S`, *with recomputation allowed.*
-
-- *Cut by* :math:`v_2` *alone*, with the worst :math:`v_1 \ge 0`. For a given :math:`e` the bracket is linear in
-  :math:`v_1`, so :math:`v_1` is 0 or :math:`k e`, and it is at least the smaller of :math:`x(v_2)` for the box :math:`m
-  \times f \times l` and of the minimum over :math:`e \ge v_2 / l` of :math:`(v_2 + k e) G(e)`. Both are concave in
-  :math:`v_2`.
-- *Cut by all distinct products.* All :math:`v_{2,s}` add up to (cells of :math:`H`) :math:`l`, so the sum of the
-  brackets is at least the sum of :math:`\psi(v_s)` + (cells of :math:`H`) :math:`l / k`, where :math:`\psi(v) = x(v) -
-  v / k` is concave. Let :math:`V` be the work without recomputation and :math:`P = \lfloor V / h \rfloor`. End segments
-  at :math:`P + 1` distinct products, as often as it takes for :math:`h` segments to make :math:`V`, after that at
-  :math:`P`, and merge the rest into the last one, which then has :math:`P` to :math:`2 P`. Recomputation makes
-  :math:`h' \ge h` segments of it. If :math:`\psi(2 P) \ge \psi(P) \ge S`, the last one counts :math:`\psi(P)` at least
-  and segments beyond :math:`h` cost nothing, so what is left is Theorem 2. While :math:`S` is below some :math:`3 k^2`,
-  recomputation gains nothing.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from fractions import Fraction
 from functools import cached_property
-from math import isqrt
 from typing import Any
 
-from pebble.bounds.base import COMPULSORY, Theorem, all_names
-from pebble.bounds.box import FRACTION_BITS, Box, Piece, Segments, best_segments, rounded_up, shares_of, sum_of_shares
+from pebble.bounds.base import COMPULSORY, ONCE, SingleClaim, Theorem, all_names
+from pebble.bounds.box import Box
 from pebble.bounds.line_search import LineBound
+from pebble.bounds.segments import Piece, Segments
+from pebble.workloads.widths import ALIKE, Widths
 
 THEOREM = Theorem("Theorem 2", __name__)
 CHECKED = Theorem("Theorem 2", __name__, "Products.chain_segment_bound")  # no gate, no mask
-REDONE = Theorem("Theorem 3", __name__)
+IN_BYTES = Theorem("Theorem B2", __name__)
 METHOD = "segment accounting for a chain, equation (3)"
 GATED = "segment accounting for a gated chain"
+METHOD_IN_BYTES = "segment accounting in bytes for a chain"
 PROJECTED = "equation (3) for the gate's chain, and the up weights"
-RECOMPUTE = "segment accounting for a chain with recomputation"
 SEPARATE = "segment accounting, equation (2), kernel by kernel"
 SEPARATE_LINES = "line accounting, kernel by kernel"
 
@@ -117,17 +131,53 @@ class Chain:
             Piece("gate's chain", PROJECTED, box, products, cells, self.up_weights, theorem=THEOREM),
         )
 
+    def pieces_at(self, widths: Widths) -> tuple[Piece, ...]:
+        """The uses of Theorem B2 that are worth trying; in the classic game those of Theorem 2."""
+        if widths == ALIKE:
+            return self.pieces
+        return tuple(
+            self._weighed(piece, widths, q, p, weights)
+            for piece in self.pieces
+            for q in sorted({widths.read, widths.hidden})
+            for p in sorted({widths.written, widths.partial})
+            # whole numbers whose ratio is about sqrt(q / p): with these the two products weigh what they touch
+            for weights in sorted({(1, 1), {2: (5, 7), 4: (1, 2)}.get(p // q, (1, 1))})
+        )
+
+    def _weighed(self, piece: Piece, widths: Widths, q: int, p: int, weights: tuple[int, int]) -> Piece:
+        """Theorem B2 with two charges and weights."""
+        (m, f, k, l), w, (alpha, beta) = (self.m, self.f, self.k, self.l), widths.read, weights
+        deep = Fraction(w, alpha * k + beta * l)
+        first, second = Box(m, piece.box.cols, k).weighed(w, w, q, alpha), Box(f, m, l).weighed(w, p, w, beta)
+        kinds = (
+            replace(first, limits=(*first.limits[:2], deep if q == w else Fraction(0))),
+            replace(second, limits=(*second.limits[:2], deep)),
+        )
+        return replace(
+            piece,
+            method=METHOD_IN_BYTES,
+            initialised=q * piece.initialised + (p - widths.written) * m * l,
+            added=w * piece.added,
+            whole_numbers=False,
+            theorem=IN_BYTES,
+            widths=widths,
+            charges=(q, p),
+            kinds=kinds,
+            weights=weights,
+        )
+
     @property
     def kernels(self) -> tuple[tuple[Piece, int], ...]:
         """The boxes of the two kernels, and the compulsory traffic of each."""
         m, k, f, l, cells, streams = self.m, self.k, self.f, self.l, self.cells, self.streams
-        first = Piece("", SEPARATE, Box(m, streams * f, k), (streams * cells * k, 0), (streams - 1) * cells)
+        box, initialised = Box(m, streams * f, k), (streams - 1) * cells
+        first = Piece("", SEPARATE, box, (streams * cells * k, 0), initialised, cells=streams * cells)
         second = Piece("", SEPARATE, Box(m, l, f), (cells * l, 0))
         return (first, m * k + streams * k * f + cells), (second, cells + f * l + m * l)
 
 
 @dataclass(frozen=True)
-class Kernels:
+class Kernels(SingleClaim):
     """Two kernels with H in slow memory between them: of each, Theorem 1 or 7 or its compulsory traffic."""
 
     method: str  #: what the bound is called
@@ -151,104 +201,8 @@ class Kernels:
         parts = zip(self.kernels, self.least, strict=True)
         return {"kernels": [{**kernel.to_json(), "compulsory": least} for kernel, least in parts]}
 
-
-@dataclass(frozen=True)
-class Recomputed:
-    """Theorem 3 on an instance."""
-
-    chain: Chain  #: the two products
-    capacity: int  #: S
-    by_second: bool  #: cut by products of H D alone, else by all distinct products
-    segments: int  #: h
-    terms: int  #: the bound without the up weights
-    method: str = RECOMPUTE  #: what the bound is called
-    theorem: Theorem = REDONE  #: what it rests on
-
-    @property
-    def elements(self) -> int:
-        """Values moved at least."""
-        return self.terms + self.chain.up_weights
-
-    @property
-    def shares(self) -> tuple[tuple[int, int], ...]:
-        """(products of a segment, how many segments have so many), of the products it is cut by."""
-        chain = self.chain
-        return shares_of(chain.cells * (chain.l if self.by_second else chain.k + chain.l), self.segments)
-
-    def to_json(self) -> dict[str, Any]:
-        """Plain data for ``--json``."""
-        sides = {name: getattr(self.chain, name) for name in ("m", "f", "k", "l", "cells")}
-        cut = "products of H D" if self.by_second else "distinct products"
-        return {"cut_by": cut, "segments": self.segments, **sides, "added_elements": self.chain.up_weights}
-
-
-def recompute_bound(chain: Chain, capacity: int) -> Recomputed:
-    """The bound that recomputation of H and Y does not break: the better of the two cuts.
-
-    Examples
-    --------
-    >>> recompute_bound(Chain(32768, 128, 32768, 128, 32768**2), 116736).elements
-    602919164
-    """
-    by_second, h = best_segments(lambda v: touched_redone(chain, v), chain.cells * chain.l, capacity)
-    by_all, other_h = _cut_by_all_products(chain, capacity)
-    if by_all > by_second:
-        return Recomputed(chain, capacity, False, other_h, by_all)
-    return Recomputed(chain, capacity, True, h, by_second)
-
-
-def touched_redone(chain: Chain, v: int) -> int:
-    """2^100 times what v products of H D touch less what computing H again excuses, rounded down."""
-    if v == 0:
-        return 0
-    one, k, l = FRACTION_BITS, chain.k, chain.l
-    p = min(chain.m, chain.f)
-    kept = chain.second.touched(v)
-    # (v + k e) G(e), with G(e) = 2 / sqrt e up to p^2 and 1 / p + p / e beyond, is least at e = v / k up to p^2, at
-    # p sqrt(v / k) beyond, unless the limit e >= v / l is above that
-    if l >= k and v <= k * p * p:
-        redone = isqrt((16 * v * k) << (2 * one))
-    elif l >= k and v * k <= (l * p) ** 2:
-        redone = (v << one) // p + ((k * p) << one) + isqrt((4 * v * k) << (2 * one))
-    elif l < k and v <= l * p * p:
-        redone = isqrt(((4 * v * (k + l) ** 2) << (2 * one)) // l)
-    else:
-        redone = (v << one) // p + (((k + l) * p) << one) + ((k * v) << one) // (l * p)
-    return min(kept, redone)
-
-
-def _cut_by_all_products(chain: Chain, capacity: int) -> tuple[int, int]:
-    """Theorem 2, maximised over the h with psi(2 P) >= psi(P) >= S; (0, 1) if there are none."""
-    k, work = chain.k, chain.cells * (chain.k + chain.l)
-    x = Box(chain.m, chain.f, k + chain.l).touched
-
-    def psi_times_k(v: int) -> int:
-        return k * x(v) - (v << FRACTION_BITS)
-
-    def rises(h: int) -> bool:
-        return psi_times_k(2 * (work // h)) >= psi_times_k(work // h)
-
-    def pays(h: int) -> bool:
-        return psi_times_k(work // h) >= (k * capacity) << FRACTION_BITS
-
-    # psi is concave: it rises for all h from some h on, and from there on it falls with h
-    _, best = best_segments(x, work, capacity)
-    if not rises(best):
-        best = _first(rises, best, work)
-    if not pays(best):
-        first = _first(rises, 1, best)
-        best = max(first, _first(lambda h: not pays(h), first, best) - 1)
-    if not (rises(best) and pays(best)):
-        return 0, 1
-    return rounded_up(sum_of_shares(x, work, best) - (((best - 1) * capacity) << FRACTION_BITS)) - chain.cells, best
-
-
-def _first(holds: Callable[[int], bool], low: int, high: int) -> int:
-    """Smallest h in [low, high] at which a condition holds that never stops holding; high if there is none."""
-    while low < high:
-        middle = (low + high) // 2
-        if holds(middle):
-            high = middle
-        else:
-            low = middle + 1
-    return low
+    def claim(self) -> dict[str, Any]:
+        """That of each kernel."""
+        parts = zip(self.kernels, self.least, strict=True)
+        entries = [ONCE if kernel.elements <= least else kernel.claim() for kernel, least in parts]
+        return {"theorem": "kernel by kernel", "kernels": entries}

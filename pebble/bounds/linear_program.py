@@ -74,9 +74,9 @@ class LinearProgram:
             for variable, a, b in zip(self._variables, low.tolist(), high.tolist(), strict=True):
                 variable.SetBounds(a, b)
             if self._solver.Solve() in self._done:
-                found = np.array([variable.solution_value() for variable in self._variables])
+                result = np.array([variable.solution_value() for variable in self._variables])
                 least = float(self._solver.Objective().Value())
                 if parameters == _COLD:
                     self._build(_WARM)
-                return found, least
+                return result, least
         return None

@@ -22,11 +22,12 @@ price :math:`\rho \ge 0` of room,
 
 .. math:: \text{moves} + \rho (h - 1) S \ge \sum_{\text{values}} \big( a + (s - 1) \min(b, \rho w) \big).
 
-In values moved, :math:`w` = 1. In bytes :math:`a, b` and :math:`w` are bytes and :math:`S` too. *Partial sums in any
-order:* if a cell is built from :math:`r` accumulators, begun free in any segments, merging them takes :math:`r - 1`
-operations, each with two of them in fast memory, so that the sets of segments that touch them are joined at :math:`r -
-1` places: if they number :math:`s_1, \ldots, s_r`, then :math:`\sum (s_i - 1) \ge s - 1`, and the inequality holds for
-the cell as it is.
+In the classic game moves and room are counted in values, and :math:`w` = 1.
+
+*Partial sums in any order:* if a cell is built from :math:`r` accumulators, begun free in any segments, merging them
+takes :math:`r - 1` operations, each with two of them in fast memory, so that the sets of segments that touch them are
+joined at :math:`r - 1` places: if they number :math:`s_1, \ldots, s_r`, then :math:`\sum (s_i - 1) \ge s - 1`, and the
+inequality holds for the cell as it is.
 
 **Products.** Let :math:`c_1, c_2, \ldots` be the products of one segment on the lines that it touches, over the lines
 of all three directions, and :math:`v` their number. A random one of the :math:`v` products is a triple :math:`(X, Y,
@@ -63,13 +64,42 @@ load, and then the store that made the copy), to the accumulators merged into it
 the updates met are each product once, and they, the moves met, and the last load of each input before each use are a
 schedule's moves without those that serve nothing. The gaps between updates met are as above.
 
+**Several widths.** The game is that of `pebble.bounds.box`: moves, room and :math:`S` are bytes, an input takes
+:math:`w`, held or moved, a complete output :math:`w_o`, a partial sum of the output :math:`p`, one of :math:`H`
+:math:`p_H`, none of them narrower than what it ends as. All that changes is :math:`a, b` and :math:`w` of a value.
+
+**Theorem B3.** *In bytes Theorem 7 holds with*
+
+- *an input:* :math:`a = w`, :math:`b = w`, *room* :math:`w`;
+- *an output:* :math:`a = w_o` (:math:`2 w_o` *if it is added to*), :math:`b = 2 p`, *room* :math:`p`;
+- *a cell of* :math:`H` *that only products of* :math:`A B` *touch (an up cell):* :math:`a = 0`, :math:`b = 2 p_H`,
+  *room* :math:`p_H`; *where a kernel stores* :math:`H` *it is an output of that kernel with* :math:`p_H` *and*
+  :math:`w`.
+
+*Proof.* A cell that two segments update one after the other is *between its first update and its last*: it is begun,
+and it is not complete. So in the gap it is a partial sum: held over a cut it takes :math:`p` of the :math:`S` bytes
+there; otherwise it is stored and loaded at :math:`p`, since the update before the gap changed it and the one after it
+needs it. Accumulators that are merged later are partial sums until they are. Its last store, complete, and for :math:`C
+\mathrel{+}= A B` the load before its first update, move :math:`w_o` each, and are none of these. What Theorem 7 says of
+products is about products, not about widths. :math:`\Box` With recomputation, where every cell is an output, the
+accumulators that are met on the way back from a stored output are partial sums until the update that completes it. The
+whole of :math:`p - w_o` that B1 takes off for every output is not taken off here: a cell that one segment begins and
+completes is charged :math:`w_o`, no more.
+
+*A kernel that rounds* a partial sum when it spills it moves :math:`2 w_o` for it, no less than its charge if
+:math:`\rho p \le 2 w_o`. So at :math:`\rho = 1`, where products are charged, the theorem holds for accumulators up to
+twice as wide as outputs even if their spilled copies are rounded.
+
+*Units.* All widths, and so all that is held or moved, are multiples of their greatest common divisor. Bytes are counted
+in units of it, and :math:`S` is rounded down to such a multiple. So values of one width are counted one by one.
+
 **Rounding.** Logarithms are whole multiples of :math:`2^{-128}`, rounded up where they are subtracted and down where
 they are added; :math:`\mu` and :math:`\rho` are whole multiples of :math:`2^{-64}`; all else is exact.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from decimal import Context, Decimal
 from functools import lru_cache
 from math import log, log1p
@@ -77,12 +107,16 @@ from typing import Any, NamedTuple, Protocol
 
 from pebble.bounds.base import Theorem
 from pebble.bounds.box import shares_of
+from pebble.bounds.numbers import number
+from pebble.units import ceil_div
+from pebble.workloads.widths import ALIKE, Widths
 
 THEOREM = Theorem("Theorem 7", __name__)
+IN_BYTES = Theorem("Theorem B3", __name__)
 CHECKED = Theorem("Theorem 7", __name__, "Lines.gemm_line_bound")  # of one product, every value moved once besides
 LOG_BITS = 128  # of the fractional part of a logarithm
-PRICE_BITS = 64  # of the fractional part of mu and rho
-BITS = LOG_BITS + PRICE_BITS  # of the fractional part of a sum
+MULTIPLIER_BITS = 64  # of the fractional part of mu and rho
+BITS = LOG_BITS + MULTIPLIER_BITS  # of the fractional part of a sum
 _FEW = 1000  # products of a part, up to which a half more is not near enough
 _DIGITS = Context(prec=64, Emax=99, Emin=-99)
 
@@ -113,7 +147,7 @@ class Cut(NamedTuple):
     rho: int  #: 2^64 rho, the price of room at a cut
 
 
-class Kind(Protocol):
+class ValueKind(Protocol):
     """Values of one kind, with lines of one length."""
 
     @property
@@ -133,6 +167,13 @@ class Kind(Protocol):
 
     def rough(self, segments: int, mu: float, rho: float) -> tuple[float, float]:
         """About the same in floating point, and the E of that minimum: for the search, never for a bound."""
+
+    @property
+    def argument(self) -> str:
+        """What a reader must know of them besides, as text with formulas; empty for a line as any other."""
+
+    def text(self, at: Any, weighted: bool) -> str:
+        """How many there are and where they are charged least; ``weighted``: products count unlike."""
 
 
 @dataclass(frozen=True)
@@ -154,11 +195,11 @@ class Lines:
 
     def gap(self, cut: Cut) -> int:
         """2^64 min(b, rho w)."""
-        return min(self.again << PRICE_BITS, cut.rho * self.room)
+        return min(self.again << MULTIPLIER_BITS, cut.rho * self.room)
 
     def charge(self, cut: Cut, s: int) -> int:
         """2^192 times what the theorem charges for s segments, rounded down."""
-        moves = (self.first << PRICE_BITS) + (s - 1) * self.gap(cut)
+        moves = (self.first << MULTIPLIER_BITS) + (s - 1) * self.gap(cut)
         return (moves << LOG_BITS) + cut.mu * self.weight * parts_below(self.length, min(self.overlap * s, self.length))
 
     def near(self, segments: int, mu: float, gap: float) -> int:
@@ -175,7 +216,9 @@ class Lines:
 
     def least(self, cut: Cut) -> tuple[int, int]:
         """The charge at the best s, and that s."""
-        s = self.near(cut.segments, self.weight * cut.mu / (1 << PRICE_BITS), self.gap(cut) / (1 << PRICE_BITS))
+        s = self.near(
+            cut.segments, self.weight * cut.mu / (1 << MULTIPLIER_BITS), self.gap(cut) / (1 << MULTIPLIER_BITS)
+        )
         best, most = self.charge(cut, s), self.most(cut.segments)
         for way in (1, -1):
             step, ends = 1, False
@@ -194,11 +237,22 @@ class Lines:
         """The charge in floating point, and E there."""
         gap = min(self.again, rho * self.room)
         s = self.near(segments, self.weight * mu, gap)
-        found = []
+        results = []
         for tried in {s, min(s + 1, self.most(segments))}:
             entropy = self.weight * parts_near(self.length, min(self.overlap * tried, self.length))
-            found.append((self.first + (tried - 1) * gap + mu * entropy, entropy))
-        return min(found)
+            results.append((self.first + (tried - 1) * gap + mu * entropy, entropy))
+        return min(results)
+
+    @property
+    def argument(self) -> str:
+        """Nothing."""
+        return ""
+
+    def text(self, at: int, weighted: bool) -> str:
+        """How many there are, and the best s."""
+        many = self.overlap
+        spread = f" on {many} parallel lines (so in $s$ segments ${many} s$ parts at most)" if many > 1 else ""
+        return rf"values of {self.name} with $L = {number(self.length)}${spread}: $s = {at}$"
 
 
 def parts_near(length: int, parts: int) -> float:
@@ -208,35 +262,71 @@ def parts_near(length: int, parts: int) -> float:
 
 
 @dataclass(frozen=True)
-class Problem:
+class LineProblem:
     """What a workload tells the theorem: the kinds of values that share its products."""
 
     form: str  #: which of the workload's boxes it is, as certificates name it
-    kinds: tuple[Kind, ...]
-    work: int  #: V, products
+    kinds: tuple[ValueKind, ...]
+    work: int  #: V, products; or what they count
     added: int = 0  #: moves that are certain besides
     prices: tuple[float, ...] = (1.0,)  #: the rho to try, one after the other as long as it pays
     theorem: Theorem = field(default=THEOREM, kw_only=True)  #: what its bound rests on
+    widths: Widths = field(default=ALIKE, kw_only=True)  #: what values take; the kinds tell it in their ``unit``
+    weights: tuple[int, int] | None = field(default=None, kw_only=True)  #: what products count, where a chain is cut so
+    multiply_adds: int = field(default=0, kw_only=True)  #: where products count more than one: how many there are
 
     @classmethod
-    def product(cls, m: int, n: int, k: int, first: tuple[int, int, int] = (1, 1, 1)) -> Problem:
+    def product(cls, m: int, n: int, k: int, first: tuple[int, int, int] = (1, 1, 1)) -> LineProblem:
         """All of a matrix product, m x n x k; ``first`` are the moves that are certain of values of A, B and C."""
         a, b, c = first
         kinds = Lines("A", m * k, n, a), Lines("B", k * n, m, b), Lines("C", m * n, k, c, again=2)
         return cls("product", kinds, m * n * k, theorem=CHECKED if first == (1, 1, 1) else THEOREM)
 
-    def entropy_above(self, segments: int) -> int:
-        """2^128 times the sum of v ln v over the segments, rounded up."""
-        return sum(count * v * ln_above(v) for v, count in shares_of(self.work, segments))
+    def at(self, widths: Widths) -> LineProblem:
+        """The same with every value at its width: Theorem B3. Of the classic game, itself.
 
-    def entropy_near(self, segments: int) -> float:
-        """About the same in floating point."""
-        return sum(count * v * log(v) for v, count in shares_of(self.work, segments))
+        A value that returns at one move is an input; at two a cell, of the output if any move is certain.
+        """
+        if widths == self.widths:
+            return self
+        w, hidden, partial, written = widths.in_units
+
+        def wide(kind: ValueKind) -> Lines:
+            if not isinstance(kind, Lines):
+                raise TypeError(f"a kind of value: got {type(kind).__name__}, expected lines of one product")
+            if kind.again == 1:
+                return replace(kind, first=w * kind.first, again=w, room=w)
+            p = partial if kind.first else hidden
+            return replace(kind, first=written * kind.first, again=2 * p, room=p)
+
+        kinds = tuple(map(wide, self.kinds))
+        return replace(self, kinds=kinds, added=self.added * w, theorem=IN_BYTES, widths=widths)
 
     @property
     def products(self) -> int:
         """Multiply-adds."""
-        return self.work
+        return self.multiply_adds or self.work
+
+    @property
+    def heaviest(self) -> int:
+        """What a product counts at most."""
+        return max(self.weights or (1,))
+
+    def longest(self, segments: int) -> int:
+        """The most work that a segment may have."""
+        return ceil_div(self.work, segments) + self.heaviest - 1
+
+    def entropy_above(self, segments: int) -> int:
+        """2^128 times the sum of v ln v over the segments, rounded up."""
+        if self.heaviest > 1:
+            return self.work * ln_above(self.longest(segments))
+        return sum(count * v * ln_above(v) for v, count in shares_of(self.work, segments))
+
+    def entropy_near(self, segments: int) -> float:
+        """About the same in floating point."""
+        if self.heaviest > 1:
+            return self.work * log(self.longest(segments))
+        return sum(count * v * log(v) for v, count in shares_of(self.work, segments))
 
     def value(self, capacity: int, cut: Cut) -> tuple[int, tuple[Any, ...]]:
         """2^192 times the right side of Theorem 7, rounded down, and where the kinds have their minima."""

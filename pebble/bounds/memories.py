@@ -44,15 +44,15 @@ computed once. In bytes every transfer costs the narrowest width, and what surel
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from math import ceil, floor
 from typing import Any
 
 from pebble.bounds.accounting import Accounting, bytes_at_least, lower_bound
-from pebble.bounds.base import LowerBound, Theorem
-from pebble.bounds.lines import Problem
+from pebble.bounds.base import LowerBound, SingleClaim, Theorem
+from pebble.bounds.lines import LineProblem
 from pebble.bounds.splits import busiest_sm, least_over_splits
 from pebble.errors import InfeasibleError, InputError
 from pebble.game.buffer_model import BufferModel
@@ -63,7 +63,7 @@ THEOREM = Theorem("Theorem 5 and the bounds for several memories", __name__)
 
 
 @dataclass(frozen=True)
-class Memories:
+class Memories(SingleClaim):
     """A bound for several memories, with the numbers of the list above that it is put together from."""
 
     method: str  #: what the bound is called
@@ -76,13 +76,13 @@ class Memories:
         return dict(self.parts)
 
 
-def covers_memories(told: Accounting, recompute: bool = False) -> bool:
+def covers_memories(problem: Accounting, recompute: bool = False) -> bool:
     """Whether these bounds cover a workload: no convolution, no unlike parts, no chain that is recomputed."""
-    alike = not told.parts and all(piece.box.overlap == 1 and piece.whole_numbers for piece in told.pieces)
-    return alike and not (recompute and told.chain is not None)
+    alike = not problem.parts and all(piece.box.overlap == 1 and piece.whole_numbers for piece in problem.pieces)
+    return alike and not (recompute and problem.chain is not None)
 
 
-def check_workload(told: Accounting, recompute: bool = False) -> None:
+def check_workload(problem: Accounting, recompute: bool = False) -> None:
     """Refuse a workload that these bounds do not cover.
 
     Raises
@@ -90,12 +90,12 @@ def check_workload(told: Accounting, recompute: bool = False) -> None:
     InputError
         A convolution, a workload of unlike parts, or recomputation of a chain.
     """
-    workload = told.workload
-    if not covers_memories(told):
+    workload = problem.workload
+    if not covers_memories(problem):
         raise InputError(
             f"buffers: got {workload.family}, expected gemm, ffn or attention: only these are bounded for several SMs."
         )
-    if recompute and told.chain is not None:
+    if recompute and problem.chain is not None:
         raise InputError(
             f"--recompute allowed: with several memories {workload.family} is bounded without recomputation only; "
             "leave it out, or use --buffers single or pooled."
@@ -103,7 +103,7 @@ def check_workload(told: Accounting, recompute: bool = False) -> None:
 
 
 def buffer_lower_bound(
-    told: Accounting,
+    problem: Accounting,
     capacity: int,
     buffers: BufferModel,
     most: int | None = None,
@@ -114,7 +114,7 @@ def buffer_lower_bound(
 
     Parameters
     ----------
-    told : Accounting
+    problem : Accounting
         Of a Gemm, Ffn or Attention, as `pebble.families.accounting` gives it.
     capacity : int
         S, values (of the narrowest width) that one SM holds.
@@ -151,16 +151,16 @@ def buffer_lower_bound(
     """
     if capacity < 3:
         raise InfeasibleError(f"capacity: got {capacity} elements per SM, expected at least 3: no schedule exists.")
-    told = of_sms(told) if atomic and buffers.kind != "single" else told
-    workload = told.workload
-    sms, net, omega = buffers.sms, buffers.net, min(buffers.omega, Fraction(1))
+    problem = of_sms(problem) if atomic and buffers.kind != "single" else problem
+    workload = problem.workload
+    sms = buffers.sms
     if buffers.memories == 1:
-        return lower_bound(told, buffers.memory_size(capacity), recompute)
-    check_workload(told, recompute)
+        return lower_bound(problem, buffers.memory_size(capacity), recompute)
+    check_workload(problem, recompute)
     if most is not None and most * sms < workload.multiply_adds:
         raise InputError(f"share: got {most} multiply-adds per SM, expected at least 1 / {sms} of all.")
-    pooled = lower_bound(told, sms * capacity).elements
-    everything = _grouped(told, capacity, sms, 1, most, pooled)
+    pooled = lower_bound(problem, sms * capacity).elements
+    everything = _grouped(problem, capacity, sms, 1, most, pooled)
     parts: dict[str, Any] = {
         "capacity_elements_per_sm": capacity,
         "sms": sms,
@@ -173,79 +173,89 @@ def buffer_lower_bound(
         shared = "any split of the work" if most is None else "balanced"
         method = "one memory of all SMs" if everything == pooled else f"segment accounting per SM, {shared}"
     else:
-        slow = _grouped(told, capacity, sms, net.group, most, pooled)
-        value = (1 - omega) * slow + omega * everything
-        if net.name == "partitions-2":
-            half = _grouped(told, capacity, sms, sms // 2, most, pooled)
-            if 2 * omega <= 1:
-                value = (1 - 2 * omega) * slow + omega * half + omega * everything
-            else:
-                value = (1 - omega) * half + omega * everything
-            parts["half_elements"] = half
+        value, more = _connected(
+            buffers, everything, lambda group: _grouped(problem, capacity, sms, group, most, pooled)
+        )
         method = "(1 - omega) pooled + omega per SM"
-        given = [buffers.omega.numerator, buffers.omega.denominator]
-        parts |= {"omega": given, "topology": net.name, "slow_elements": slow}
+        parts |= more
     extra = bytes_at_least(workload, 0)
     total = floor(workload.narrowest_bytes * value) + extra
     return LowerBound(floor(value), total, capacity, Memories(method, floor(value), parts))
 
 
-def of_sms(told: Accounting) -> Accounting:
+def _connected(buffers: BufferModel, everything: int, grouped: Callable[[int], int]) -> tuple[Fraction, dict[str, Any]]:
+    """The bound with copies between SMs, and what it is put together from; ``grouped``: with so many SMs as one."""
+    net, omega = buffers.net, min(buffers.omega, Fraction(1))
+    slow = grouped(net.group)
+    value, halves = (1 - omega) * slow + omega * everything, {}
+    if net.name == "partitions-2":
+        half = grouped(buffers.sms // 2)
+        value = (1 - omega) * half + omega * everything
+        if 2 * omega <= 1:
+            value = (1 - 2 * omega) * slow + omega * half + omega * everything
+        halves = {"half_elements": half}
+    given = [buffers.omega.numerator, buffers.omega.denominator]
+    return value, {**halves, "omega": given, "topology": net.name, "slow_elements": slow}
+
+
+def of_sms(problem: Accounting) -> Accounting:
     """The same where partial sums may meet in slow memory, by atomic adds.
 
     Each then costs a store, where Theorem 7 at prices above 1, Theorem 9 and Theorem 10 count a store and a load: by
     lines at a price of room of 1, by passes with atomic adds. And outputs that begin at a value need not be loaded.
     """
-    told = told.fresh or told
+    problem = problem.fresh or problem
     return replace(
-        told,
-        lines=_at_one(told.lines),
-        parts=tuple(replace(part, lines=_at_one(part.lines)) for part in told.parts),
-        grid=None if told.grid is None else replace(told.grid, atomic=True),
+        problem,
+        lines=_at_one(problem.lines),
+        parts=tuple(replace(part, lines=_at_one(part.lines)) for part in problem.parts),
+        grid=None if problem.grid is None else replace(problem.grid, atomic=True),
         priced=False,
     )
 
 
-def _at_one(lines: tuple[Problem, ...]) -> tuple[Problem, ...]:
+def _at_one(lines: tuple[LineProblem, ...]) -> tuple[LineProblem, ...]:
     return tuple(replace(problem, prices=(1.0,)) for problem in lines)
 
 
-def _grouped(told: Accounting, capacity: int, sms: int, group: int, most: int | None, pooled: int) -> int:
+def _grouped(problem: Accounting, capacity: int, sms: int, group: int, most: int | None, pooled: int) -> int:
     """Loads + stores + copies between groups of ``group`` SMs as one memory each; at least the bound of one of all."""
     if group >= sms:
         return pooled
-    workload = told.workload
+    workload = problem.workload
     if most is not None:
         most = min(workload.multiply_adds, group * most)
     best = max(pooled, workload.compulsory_elements)
-    for piece in told.pieces:
+    for piece in problem.pieces:
         # a limit on the products of an SM is one on those of the box where the box has all of them
-        share = most if told.groups * piece.work == workload.multiply_adds else None
+        share = most if problem.groups * piece.work == workload.multiply_adds else None
         memories = ceil_div(sms, group)
-        touched = least_over_splits(piece.box, piece.work, group * capacity, memories, share, told.groups)
-        best = max(best, touched - told.groups * (piece.begun - piece.added))
+        touched = least_over_splits(piece.box, piece.work, group * capacity, memories, share, problem.groups)
+        best = max(best, touched - problem.groups * (piece.initialised - piece.added))
     return best
 
 
-def multicast_bound(told: Accounting, capacity: int, sms: int, multicast: int, most: int | None = None) -> LowerBound:
+def multicast_bound(
+    problem: Accounting, capacity: int, sms: int, multicast: int, most: int | None = None
+) -> LowerBound:
     """Reads of slow memory, each of which may feed ``multicast`` SMs of a cluster, plus stores, for sm-local buffers.
 
     Parameters and errors as for `buffer_lower_bound`; ``multicast`` 1 is sm-local.
     """
-    told = of_sms(told)
-    local = buffer_lower_bound(told, capacity, BufferModel("sm-local", sms), most)
-    pooled = lower_bound(told, sms * capacity).elements
-    outputs = sum(o.elements for o in told.workload.operands if o.written)
+    problem = of_sms(problem)
+    local = buffer_lower_bound(problem, capacity, BufferModel("sm-local", sms), most)
+    pooled = lower_bound(problem, sms * capacity).elements
+    outputs = sum(o.elements for o in problem.workload.operands if o.written)
     spread = Fraction(local.elements + (multicast - 1) * outputs, multicast)
-    value = max(_grouped(told, capacity, sms, multicast, most, pooled) if multicast > 1 else 0, ceil(spread))
+    value = max(_grouped(problem, capacity, sms, multicast, most, pooled) if multicast > 1 else 0, ceil(spread))
     parts = {"multicast": multicast, "sms": sms, "capacity_elements_per_sm": capacity}
     proof = Memories("reads with multicast, plus stores", value, parts)
-    return LowerBound(value, bytes_at_least(told.workload, value), capacity, proof)
+    return LowerBound(value, bytes_at_least(problem.workload, value), capacity, proof)
 
 
-def busiest_sm_elements(told: Accounting, capacity: int, sms: int) -> int:
+def busiest_sm_elements(problem: Accounting, capacity: int, sms: int) -> int:
     """Words in and out of the SM that does the most of a GEMM, under any split."""
-    (piece,) = told.pieces
+    (piece,) = problem.pieces
     return busiest_sm(piece.box, piece.work, capacity, sms)
 
 

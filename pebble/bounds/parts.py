@@ -28,20 +28,22 @@ assumed.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from pebble.bounds.base import Theorem
-from pebble.bounds.box import Piece, Segments
+from pebble.bounds.base import ONCE, SingleClaim, Theorem
 from pebble.bounds.line_search import LineBound, line_bound
-from pebble.bounds.lines import Problem
+from pebble.bounds.lines import LineProblem
+from pebble.bounds.numbers import number
+from pebble.bounds.segments import Piece, Segments
 
 THEOREM = Theorem("Theorem 6", __name__)
 METHOD = "the bounds of its parts, added"
 
 
 @dataclass(frozen=True)
-class Part:
+class WorkloadPart:
     """One part of a workload, or several equal ones.
 
     Attributes
@@ -61,11 +63,11 @@ class Part:
     pieces: tuple[Piece, ...]
     least: int
     count: int = 1
-    lines: tuple[Problem, ...] = ()
+    lines: tuple[LineProblem, ...] = ()
 
 
 @dataclass(frozen=True)
-class Parts:
+class SumOfParts(SingleClaim):
     """Theorem 6 on an instance.
 
     Attributes
@@ -79,14 +81,14 @@ class Parts:
     """
 
     method: str
-    parts: tuple[Part, ...]
+    parts: tuple[WorkloadPart, ...]
     segments: tuple[Segments | LineBound | None, ...]
     theorem: Theorem = THEOREM
 
     @property
     def elements(self) -> int:
         """Values moved at least."""
-        return sum(part.count * of_part(part, found) for part, found in zip(self.parts, self.segments, strict=True))
+        return sum(part.count * of_part(part, result) for part, result in zip(self.parts, self.segments, strict=True))
 
     def to_json(self) -> dict[str, Any]:
         """Plain data for ``--json``."""
@@ -95,26 +97,79 @@ class Parts:
                 {
                     "name": part.name,
                     "count": part.count,
-                    "elements": of_part(part, found),
+                    "elements": of_part(part, result),
                     "own_inputs_and_outputs": part.least,
-                    **({"form": found.form, **found.to_json()} if found else {}),
+                    **({"form": result.form, **result.to_json()} if result else {}),
                 }
-                for part, found in zip(self.parts, self.segments, strict=True)
+                for part, result in zip(self.parts, self.segments, strict=True)
             ]
         }
 
+    def claim(self) -> dict[str, Any]:
+        """That of each part."""
+        return {"theorem": "parts", "parts": [ONCE if result is None else result.claim() for result in self.segments]}
 
-def of_part(part: Part, found: Segments | LineBound | None) -> int:
+    def text(self, traffic: Mapping[str, int]) -> str:
+        """What the parts are, and of each what it moves at least."""
+        text = r"""
+        ## Parts
+
+        Fix a part and cut the schedule by its multiply-adds into $h$ segments. A value that its operations touch in a
+        segment was in fast memory when the segment began (at most $S$ values at each of the $h - 1$ cuts, none at the
+        start), or is loaded in it before it is touched, or is an accumulator begun in it (once in all), or is an
+        operand that another part computes and that is completed in it (once in all). A load of a value that passes
+        from one part to another belongs to the first while the value is incomplete and to the second afterwards; every
+        other transfer belongs to the part whose weight, input or output it moves. So no transfer is counted twice and
+        the parts add up, each with all of $S$:
+
+        $$ Q \ge \sum_{\text{parts}} \max\Big(\text{its own inputs and outputs},\ \sum_s x(v_s) - (h - 1) S -
+        \text{begun or completed free}\Big).
+        """
+        for part, result in zip(self.parts, self.segments, strict=True):
+            times = f"{number(part.count)} times " if part.count > 1 else ""
+            if result is None:
+                text += f"""
+        ## Part: {part.name}
+
+        {times}its own inputs and outputs: ${number(part.least)}$.
+        """
+                continue
+            if isinstance(result, LineBound):
+                text += f"""
+        ## Part: {part.name}
+
+        {times}${number(result.elements)}$.
+        """ + result.text(traffic)
+                continue
+            text += f"""
+        ## Part: {part.name}
+
+        {times}${number(result.elements)}$, from $h = {number(result.segments)}$ segments of
+        ${number(result.piece.work)}$ multiply-adds; begun or completed free, and not stored:
+        ${number(result.piece.initialised)}$.
+        """ + result.geometry()
+        terms = " + ".join(number(p.count * of_part(p, s)) for p, s in zip(self.parts, self.segments, strict=True))
+        return (
+            text
+            + f"""
+        ## Together
+
+        $$ Q \\ge {terms} = {number(self.elements)}
+        """
+        )
+
+
+def of_part(part: WorkloadPart, result: Segments | LineBound | None) -> int:
     """The bound of one part."""
-    return part.least if found is None else found.elements
+    return part.least if result is None else result.elements
 
 
-def bound_parts(parts: tuple[Part, ...], capacity: int) -> Parts:
+def bound_parts(parts: tuple[WorkloadPart, ...], capacity: int) -> SumOfParts:
     """Theorem 6 with the best theorem for each part."""
     best: list[Segments | LineBound | None] = []
     for part in parts:
         tried: list[Segments | LineBound] = [piece.bound(capacity) for piece in part.pieces]
         tried += [line_bound(problem, capacity) for problem in part.lines]
-        found = max(tried, key=lambda proof: proof.elements, default=None)
-        best.append(found if found is not None and found.elements > part.least else None)
-    return Parts(METHOD, parts, tuple(best))
+        result = max(tried, key=lambda proof: proof.elements, default=None)
+        best.append(result if result is not None and result.elements > part.least else None)
+    return SumOfParts(METHOD, parts, tuple(best))

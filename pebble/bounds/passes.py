@@ -62,26 +62,46 @@ found by bisection over the last of them and, over the others, among the :math:`
 makes a gap for one more store, and :math:`F + E + M + 2 N` moves are left: :math:`b_{BD, A, Y}` alone bounds them. A
 cell of :math:`H` still is stored and loaded, since a product reads it.
 
+**Theorem B5.** *In bytes, where values take widths as in* `pebble.bounds.box`, *Theorem 9 holds with* :math:`w k`
+*and* :math:`p l` *for the* :math:`k` *and* :math:`l` *values of a row,* :math:`w c` *for the* :math:`c` *of a column,*
+:math:`S` *in bytes, and*
+
+.. math:: \zeta = \lceil \max(w k + p l,\; w c) / w \rceil .
+
+*Proof.* A gap of a value of :math:`A, B` or :math:`D` takes :math:`w` while it is held, and :math:`w` to load again.
+Accumulators of :math:`Y` are updated before and after each of theirs, so that they are partial sums in it: they take
+:math:`p` while held, and are stored and loaded at :math:`p`. A cell that is not whole takes :math:`w` at least where it
+is held over a cut, partial or complete, and :math:`2 w` at least where it is stored and loaded. Let :math:`F` and
+:math:`E` be the bytes of inputs loaded again, :math:`M` :math:`p` for each round trip of an accumulator, :math:`N`
+:math:`w` for each cell that makes one: what moves beyond compulsory traffic is :math:`F + E + 2 M + 2 N` at least. All
+cuts have room for :math:`q S` bytes, so that for the kinds chosen, say all three, and cuts by columns,
+
+.. math:: [w c\, (q L - f) - F] + [w k (U - z / \zeta) - E] + [p l (U - z / \zeta) - M] + \omega [w z - N] \le q S .
+
+With :math:`\omega = (w k + p l) / \zeta w`, which is 1 at most by the choice of :math:`\zeta`, :math:`z` drops out: the
+moves of these kinds are :math:`b - \omega N` at least, and the rest is as above. The other sets of kinds, and cuts by
+rows, where :math:`\omega = c / \zeta`, are alike. :math:`\Box` Bytes are counted in units, as for the line bound.
+
 No recomputation. Masks are covered: :math:`n_i` may differ. Softmax, an activation, and the elementwise product that
 joins gate and up only add operations.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, NamedTuple
 
-from pebble.bounds.base import Theorem
+from pebble.bounds.base import InWidths, Theorem
+from pebble.bounds.numbers import number
 from pebble.units import ceil_div
+from pebble.workloads.widths import ALIKE, Widths
 
 THEOREM = Theorem("Theorem 9", __name__)
+IN_BYTES = Theorem("Theorem B5", __name__)
 METHOD = "pass accounting"
-_FEW = 20  # largest number of gaps of a line for which two ways of cutting are joined
-_FINE = 64  # numbers of gaps that are tried: each larger than the one before by 1/64 of it, 1 at least
-_DESCENTS = 100  # steps towards the minimum of two ways, before all near it are looked at
-_MOST_CUTS = 4000  # numbers of cuts of the first of two ways that are looked at
+METHOD_IN_BYTES = "pass accounting in bytes"
 
 
 class Run(NamedTuple):
@@ -92,6 +112,11 @@ class Run(NamedTuple):
     step: int = 0
     times: int = 1  #: how many lines of each length
 
+    @property
+    def cells(self) -> int:
+        """Of all lines."""
+        return self.times * (self.lengths * self.first + self.step * (self.lengths * (self.lengths - 1) // 2))
+
 
 @dataclass(frozen=True)
 class Grid:
@@ -99,11 +124,13 @@ class Grid:
 
     rows: tuple[Run, ...]  #: cells of each row
     columns: tuple[Run, ...]  #: cells of each column
-    k: int  #: values of A in a row
+    k: int  #: values of A in a row, in units of the widths, as all that follows
     l: int  #: accumulators of Y in a row
     column: int  #: c, values of B and D in a column
     atomic: bool = False  #: whether partial sums may meet in slow memory, each for a store
-    cell: int = 1  #: what a cell that is not whole takes at least; in units, as k, l and c are where widths differ
+    cell: int = 1  #: what a cell that is not whole takes at least
+    narrower: int = 0  #: so much less the outputs of a row take than its accumulators
+    widths: Widths = ALIKE  #: what values take
 
     @classmethod
     def full(cls, m: int, k: int, f: int, l: int, gated: bool = False) -> Grid:
@@ -116,6 +143,12 @@ class Grid:
         early = keys - queries
         seen = (Run(stacked * queries, early + 1), Run(stacked, queries - 1, stacked))
         return cls((Run(early + 1, queries, 1, stacked),), seen, k, l, k + l)
+
+    def at(self, widths: Widths) -> Grid:
+        """The same with values at their widths, for Theorem B5; of the classic game, itself."""
+        w, _, p, written = widths.in_units
+        k, l, column, narrower = w * self.k, p * self.l, w * self.column, (p - written) * self.l
+        return replace(self, k=k, l=l, column=column, cell=w, narrower=narrower, widths=widths)
 
     @cached_property
     def m(self) -> int:
@@ -140,7 +173,7 @@ class Grid:
     @property
     def compulsory(self) -> int:
         """Each input loaded once, each output stored once."""
-        return self.m * self.row + self.f * self.column
+        return self.m * (self.row - self.narrower) + self.f * self.column
 
 
 class Cutting(NamedTuple):
@@ -207,9 +240,9 @@ def by_cuts(grid: Grid, capacity: int, cutting: Cutting) -> ByCuts:
     number = grid.m if cutting.by_rows else grid.f
 
     def least(q: int) -> Least:
-        pairs, room = max(0, q * vectors - number), q * capacity
+        pairs, free_capacity = max(0, q * vectors - number), q * capacity
         rows, columns = (pairs, c * gaps) if cutting.by_rows else (gaps, c * pairs)
-        y, ay = l * rows - room, (k + l) * rows - room
+        y, ay = l * rows - free_capacity, (k + l) * rows - free_capacity
         if grid.atomic:
             return Least(0, max(0, ay), 0, max(0, ay + columns))
         return Least(max(0, y), max(0, ay), max(0, y + columns), max(0, ay + columns))
@@ -217,149 +250,129 @@ def by_cuts(grid: Grid, capacity: int, cutting: Cutting) -> ByCuts:
     return least
 
 
-def lowest(value: Callable[[int], int]) -> int:
-    """The first q >= 0 from which a convex function does not fall."""
-    high = 1
-    while value(high + 1) < value(high):
-        high *= 2
-    low = high // 2
-    while low < high:
-        middle = (low + high) // 2
-        low, high = (middle + 1, high) if value(middle + 1) < value(middle) else (low, middle)
-    return low
-
-
-def at_lowest(way: ByCuts) -> Least:
-    """What is certain at the number of cuts where one way alone proves least."""
-    return way(lowest(lambda q: way(q).moves))
-
-
-def least_moves(ways: tuple[ByCuts, ...], floor: int = -1) -> tuple[int, tuple[int, ...]] | None:
-    """The minimum of Theorem 9 over the cuts of one or two ways, and where it is.
-
-    None where it is not above ``floor``, or would take too long to find.
-    """
-    first, *others = ways
-    start = lowest(lambda q: first(q).moves)
-    if not others:
-        return (first(start).moves, (start,)) if first(start).moves > floor else None
-    (second,) = others
-
-    def at(q: int) -> tuple[int, tuple[int, ...]]:
-        fixed = first(q)
-        other = lowest(lambda x: fixed.joined(second(x)).moves)
-        return fixed.joined(second(other)).moves, (q, other)
-
-    def back(other: int) -> int:
-        fixed = second(other)
-        return lowest(lambda x: fixed.joined(first(x)).moves)
-
-    best, before = at(start), floor
-    for _ in range(_DESCENTS):  # down along one and the other: near the minimum at once, where numbers are not huge
-        if best[0] <= floor or best[0] == before:
-            break
-        before, best = best[0], min(best, at(back(best[1][1])))
-    looked = 0
-    for step in (1, -1):
-        q = start + step
-        while q >= 0 and first(q).moves < best[0] > floor:
-            best = min(best, at(q))
-            q, looked = q + step, looked + 1
-            if looked > _MOST_CUTS:
-                return None
-    return best if best[0] > floor else None
-
-
 @dataclass(frozen=True)
-class PassBound:
-    """Theorem 9 on an instance."""
+class PassBound(InWidths):
+    """Theorem 9 on an instance, in bytes B5."""
 
-    method: str  #: what the bound is called
+    METHODS = (METHOD, METHOD_IN_BYTES)
+
     grid: Grid  #: cells and vectors
-    capacity: int  #: S
+    capacity: int  #: S, in units of the widths, as all that follows
     cuttings: tuple[Cutting, ...]  #: one or two ways
     cuts: tuple[int, ...]  #: q of each way, where the minimum is
-    elements: int  #: values moved at least
-    theorem: Theorem = THEOREM  #: what it rests on
+    again: int  #: moves beyond the compulsory ones, at least
 
     @property
-    def again(self) -> int:
-        """Moves beyond the compulsory ones, at least."""
-        return self.elements - self.grid.compulsory
+    def widths(self) -> Widths:
+        """What its values take."""
+        return self.grid.widths
+
+    @property
+    def theorem(self) -> Theorem:
+        """What it rests on."""
+        return THEOREM if self.grid.widths == ALIKE else IN_BYTES
+
+    @property
+    def elements(self) -> int:
+        """Moved at least."""
+        return self.grid.compulsory + self.again
+
+    @property
+    def products(self) -> int:
+        """Multiply-adds, of either product."""
+        return sum(run.cells for run in self.grid.rows) * (self.grid.column // self.grid.cell)
+
+    @property
+    def segments(self) -> int:
+        """How many there are where the least is proved."""
+        return 1 + self.cuts[0]
 
     def to_json(self) -> dict[str, Any]:
         """Plain data for ``--json``."""
         ways = zip(self.cuttings, self.cuts, strict=True)
-        return {
-            "segments": 1 + self.cuts[0],
+        fields = {
+            "segments": self.segments,
             "cuttings": [{**cutting.to_json(), "cuts": cuts} for cutting, cuts in ways],
             "cells_not_whole_for_a_gap": self.grid.spare,
-            "compulsory": self.grid.compulsory,
         }
+        if self.grid.widths == ALIKE:
+            return {**fields, "compulsory": self.grid.compulsory}
+        return {"form": "passes", "unit_bytes": self.unit, **fields}
+
+    def claim(self) -> dict[str, Any]:
+        """The ways of cutting; the checker looks for the numbers of cuts itself."""
+        return {"theorem": "passes", "cuttings": [cutting.to_json() for cutting in self.cuttings]}
+
+    argument = ""  #: it names what a row and a column take, so it is told of each instance
+
+    def text(self, traffic: Mapping[str, int]) -> str:
+        """The argument, each way of cutting, and the sum."""
+        grid, unit, spare = self.grid, self.unit, number(self.grid.spare)
+        if grid.widths == ALIKE:
+            held = rf"""values are held, so that $\zeta = {spare}$ cells that are not whole, each held or moved,
+        are as dear as one gap of all values of a row or a column"""
+            row = rf"""${number(grid.k)}$ values of $A$ and ${number(grid.l)}$ accumulators of $Y$, a column
+        ${number(grid.column)}$ values of $B$ and $D$"""
+            total = rf"""
+        $$ Q \ge {number(grid.compulsory)} + {number(self.again)} \quad\Rightarrow\quad Q \ge {number(self.elements)}
+        """
+        else:
+            units = "bytes" if unit == 1 else f"units of {unit} bytes"
+            held = rf"""are held, in {units} as all that follows, where $S = {number(self.capacity)}$. A cell that is
+        not whole takes {grid.cell} at least, held or moved, complete or not, so that $\zeta = {spare}$ of them are
+        as dear as one gap of all values of a row or a column"""
+            row = rf"""${number(grid.k)}$ {units} of $A$ and ${number(grid.l)}$ of accumulators of $Y$, which are
+        partial sums between two of their updates, a column ${number(grid.column)}$ of $B$ and $D$"""
+            surely = number(unit * grid.compulsory)
+            total = rf"""
+        What surely moves is ${surely}$ bytes:
+
+        $$ Q \ge {surely} + {unit} \cdot {number(self.again)} = {number(self.bytes)}
+        """
+        return rf"""{_argument(row, held)}
+        ## Arithmetic
+        {_ways(self)}{total}"""
 
 
-def pass_bound(grid: Grid, capacity: int) -> PassBound | None:
-    """Theorem 9 with about the best ways of cutting; None where no way of cutting proves anything.
+def _argument(row: str, held: str) -> str:
+    return rf"""
+        ## Whole cells
 
-    Parameters
-    ----------
-    grid : Grid
-    capacity : int
-        S, values.
+        Call a cell of the intermediate whole in a segment of the schedule when all its multiply-adds are there. A row
+        is {row}; where it has a whole cell, all its values are used. Between two such segments that follow each other
+        each value makes a gap: it is held over a cut, or moved (an input is loaded again; an accumulator is stored and
+        loaded). So does an accumulator of each cell that is not whole. A segment ends as soon as $L$ columns (or $L$
+        rows) have a whole cell in it, so with $q$ cuts columns (or rows) have whole cells in at least $q L$ segments,
+        counted for each. At $q$ cuts at most $q S$ {held}. A row (or column) of $n$ cells, $z$ of them not whole, has
+        at least $U - z / \zeta$ gaps with $U = \max(0, \lfloor (n - \zeta) / L \rfloor)$, since no more than $L$ of its
+        cells are whole in one segment.
 
-    Notes
-    -----
-    Which ways are tried does not depend on S, but for those that prove nothing: so the bound falls as S grows. Some
-    milliseconds.
-    """
-    best: tuple[int, tuple[int, ...], tuple[Cutting, ...]] = (0, (), ())
-    ways = {(by_rows, gaps): by_cuts(grid, capacity, way) for by_rows, gaps, way in _ways(grid, capacity)}
-    few = {key: at_lowest(way) for key, way in ways.items() if key[1] <= _FEW}
-    for key, way in sorted(ways.items(), key=lambda one: -one[0][1]):  # many gaps are mostly best
-        if way(_guess(grid, capacity, key)).moves > best[0]:  # the minimum is at most what it is anywhere
-            found = least_moves((way,), best[0])
-            best = (*found, (_cutting(grid, key),)) if found else best
-    # the minimum is at most what it is anywhere: the most promising pair first
-    pairs = [(few[one].joined(few[other]).moves, one, other) for one, other in _pairs(few)]
-    for estimate, one, other in sorted(pairs, reverse=True):
-        if estimate <= best[0]:
-            break
-        found = least_moves((ways[one], ways[other]), best[0])
-        best = (*found, (_cutting(grid, one), _cutting(grid, other))) if found else best
-    moves, cuts, cuttings = best
-    return PassBound(METHOD, grid, capacity, cuttings, cuts, grid.compulsory + moves) if moves else None
+        Choose any of the kinds columns ($B$, $D$), $A$ and $Y$: what moves again of these is at least their gaps less
+        $q S$, less a share of at most 1 of the cells that are stored and loaded. All moves beyond the compulsory ones,
+        where an accumulator's or a cell's round trip counts 2, are therefore at least
+
+        $$ \max \{{ b_{{BD, A, Y}} + b_Y,\ b_{{BD, Y}} + b_{{A, Y}} \}},
+
+        with $b = \max(0, \text{{gaps}} - q S)$, of each the largest among the ways of cutting. How many cuts there are
+        is the schedule's choice: the least over all numbers of cuts counts.
+        """
 
 
-Way = tuple[bool, int]  # whether by rows, and into how many parts the longest line is cut
+def _ways(proof: PassBound) -> str:
+    """Each way of cutting at the number of cuts where the least is proved."""
+    ways = "".join(_way(proof, cutting, cuts) for cutting, cuts in zip(proof.cuttings, proof.cuts, strict=True))
+    return rf"""{ways}
+        No numbers of cuts give less (each $b$ is convex in $q$; the checker looks at all that could):
+        """
 
 
-def _cutting(grid: Grid, way: Way) -> Cutting:
-    """Segments so long that the longest line has that many gaps."""
-    by_rows, gaps = way
-    longest = max(run.first + run.step * (run.lengths - 1) for run in (grid.columns if by_rows else grid.rows))
-    return Cutting(by_rows, (longest - grid.spare) // gaps)
-
-
-def _ways(grid: Grid, capacity: int) -> Iterator[tuple[bool, int, Cutting]]:
-    """What is tried: from the fewest segments to the most for which another cut costs moves."""
-    for by_rows, values in ((False, grid.column), (True, grid.row)):
-        gaps = 1
-        while (way := _cutting(grid, (by_rows, gaps))).vectors >= grid.spare and way.vectors * values > capacity:
-            yield by_rows, gaps, way
-            gaps += max(1, gaps // _FINE)
-
-
-def _guess(grid: Grid, capacity: int, way: Way) -> int:
-    """About as many cuts as have room for all gaps."""
-    lines = grid.f * grid.column if way[0] else grid.m * grid.row
-    return lines * way[1] // capacity
-
-
-def _pairs(ways: Iterable[Way]) -> Iterator[tuple[Way, Way]]:
-    """Two ways that may prove more than one: of both kinds, or of one kind with one gap more."""
-    found = set(ways)
-    for by_rows, gaps in sorted(found):
-        near = ((not by_rows, gaps + more) for more in (-1, 0, 1) if not by_rows)
-        for other in (*near, (by_rows, gaps + 1)):
-            if other in found:
-                yield (by_rows, gaps), other
+def _way(proof: PassBound, cutting: Cutting, cuts: int) -> str:
+    grid, (by_rows, vectors) = proof.grid, cutting
+    kind, other = ("rows", "columns") if by_rows else ("columns", "rows")
+    crossed = crossings(grid.columns if by_rows else grid.rows, grid.spare, vectors)
+    least = by_cuts(grid, proof.capacity, cutting)(cuts)
+    return rf"""
+        Cut by {kind} with $L = {number(vectors)}$: the {other} have $U = {number(crossed)}$ gaps together. The least is
+        at $q = {number(cuts)}$ cuts: $b_{{BD, A, Y}} = {number(least.all)}$, $b_{{BD, Y}} = {number(least.by)}$,
+        $b_{{A, Y}} = {number(least.ay)}$, $b_Y = {number(least.y)}$.
+        """

@@ -62,8 +62,8 @@ class Formula:
     def to_json(self, lower_elements: int, upper_elements: int | None) -> dict[str, Any]:
         """Plain data for ``--json``, judged between our bound and our schedule."""
         status, why = self.judge(lower_elements, upper_elements)
-        told = {"name": self.name, "elements": self.elements, "status": status}
-        return {**told, "note": f"{why}; {self.note}", "source": self.source}
+        fields = {"name": self.name, "elements": self.elements, "status": status}
+        return {**fields, "note": f"{why}; {self.note}", "source": self.source}
 
 
 def compulsory_formula(least: int, note: str = "every value moves at least once") -> Formula:

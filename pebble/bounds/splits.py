@@ -72,9 +72,9 @@ def cheapest_split(value: list[int], parts: int, most: int) -> int:
             options = [old + value[r] for r in range(min(top, t) + 1) if (old := row[t - r]) is not None]
             nexts.append(min(options, default=None))
         row = nexts
-    found = row[total]
-    assert found is not None
-    return found
+    result = row[total]
+    assert result is not None
+    return result
 
 
 @lru_cache(maxsize=256)

@@ -16,22 +16,22 @@ _MOST_TASKS = 128  # above, the windows are left out
 
 
 @lru_cache(maxsize=64)
-def fewest_touched(game: Game, largest: int) -> tuple[int, ...]:
-    """For r = 0 .. largest, a weight that any r tasks together touch at least (operands and targets).
+def fewest_touched(game: Game, largest: int, among: tuple[int, ...] | None = None) -> tuple[int, ...]:
+    """For r = 0 .. largest, a weight that any r tasks together touch at least (operands and targets), of some tasks.
 
     Exact while the steps of a branch and bound over sets of tasks last, then the last exact value goes on: it never
     falls as r grows.
     """
-    masks = [_touched(game, t) for t in range(len(game.tasks))]
+    masks = [_touched(game, t) for t in (range(len(game.tasks)) if among is None else among)]
     weigh = _Weigher(game.weights)
-    found = [0]
+    results = [0]
     budget = _SEARCH_STEPS
     for r in range(1, min(largest, len(masks) if len(masks) <= _MOST_TASKS else 1) + 1):
         best, budget = _fewest(masks, r, weigh, budget)
         if best is None:
             break
-        found.append(best)
-    return tuple(found + [found[-1]] * (largest + 1 - len(found)))
+        results.append(best)
+    return tuple(results + [results[-1]] * (largest + 1 - len(results)))
 
 
 def segment_bound(game: Game, capacity: int) -> int:
@@ -50,9 +50,9 @@ def segment_bound(game: Game, capacity: int) -> int:
     # windows of one task, all that larger games have, say no more than the compulsory cost
     if game.variant.recompute or not 0 < tasks <= _MOST_TASKS:
         return 0
-    begun = sum(game.weights[i] for i in range(game.size) if game.updates[i] and not game.is_input[i])
+    initialised = sum(game.weights[i] for i in range(game.size) if game.updates[i] and not game.is_input[i])
     stores = sum(game.weights[i] for i in range(game.size) if game.updates[i] and game.is_output[i])
-    return entries(game, capacity)[tasks] - begun + stores
+    return entries(game, capacity)[tasks] - initialised + stores
 
 
 def entries(game: Game, capacity: int) -> list[int]:

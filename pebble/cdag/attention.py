@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import NamedTuple, Unpack
 
-from pebble.cdag.base import Dag, Finish, add_input, add_sum, add_value, name_of, new_dag, split_all
+from pebble.cdag.base import Dag, Finish, SumOptions, Sums, add_input, add_sum, add_value, name_of, new_dag
 from pebble.errors import InputError, UnknownNameError
 from pebble.workloads.base import check_dimension
 
@@ -21,10 +22,7 @@ def attention_dag(
     batch: int = 1,
     causal: bool = False,
     softmax: str = "online",
-    form: str = "in-place",
-    tile: Sequence[int] = (1, 1, 1),
-    in_bytes: int = 1,
-    out_bytes: int = 1,
+    **options: Unpack[SumOptions],
 ) -> Dag:
     """O := softmax(Q K^T) V, per head; the row sum r stands for all softmax state.
 
@@ -41,10 +39,8 @@ def attention_dag(
         ``strict``: S_ij += Q_ix K_jx; r_i += S_ij over the row; P_ij <- S_ij, r_i; O_ix += P_ij V_jx.
         ``online``: O_ix += S_ij V_jx, and O_ix /= r_i at any time once r_i is complete: in place it is one more
         update of the cell, in no fixed order with the others, which can then be divided as they are added.
-    tile : sequence of three int
-        Extents over queries, keys, head_dim of a tile operation.
-    form, in_bytes, out_bytes
-        As in :func:`pebble.cdag.gemm.gemm_dag`, the form for the sums S, r and O, the last weight for O.
+    **options
+        As :class:`pebble.cdag.base.Sums` has them, the form for S, r and O; the tile over queries, keys, head_dim.
 
     Raises
     ------
@@ -66,10 +62,11 @@ def attention_dag(
         raise InputError(f"kv-heads: got {kv_heads}, expected a divisor of the {heads} heads.")
     if causal and keys < queries:
         raise InputError(f"keys: got {keys} for {queries} causal queries, expected at least as many keys.")
-    rows, cols, inner = split_all(form, tile, {"queries": queries, "keys": keys, "head-dim": head_dim})
+    sums = Sums(**options)
+    rows, cols, inner = sums.split({"queries": queries, "keys": keys, "head-dim": head_dim})
     pairs = [
         # the last query of a tile sees most
-        [j for j in range(len(cols)) if not causal or j * tile[1] < i * tile[0] + height + keys - queries]
+        [j for j in range(len(cols)) if not causal or j * cols[0] < i * rows[0] + height + keys - queries]
         for i, height in enumerate(rows)
     ]
     seen = sum(map(len, pairs))
@@ -81,13 +78,13 @@ def attention_dag(
             shared = ((b,) if batch > 1 else ()) + ((h // (heads // kv_heads),) if heads > 1 else ())
             for i, height in enumerate(rows):
                 for x, depth in enumerate(inner):
-                    add_input(dag, "Q", (*own, i, x), height * depth * in_bytes)
+                    add_input(dag, "Q", (*own, i, x), height * depth * sums.in_bytes)
             for j in sorted({j for row in pairs for j in row}):
                 for x, depth in enumerate(inner):
-                    add_input(dag, "K", (*shared, j, x), cols[j] * depth * in_bytes)
-                    add_input(dag, "V", (*shared, j, x), cols[j] * depth * in_bytes)
+                    add_input(dag, "K", (*shared, j, x), cols[j] * depth * sums.in_bytes)
+                    add_input(dag, "V", (*shared, j, x), cols[j] * depth * sums.in_bytes)
             for i, height in enumerate(rows):
-                _add_row(dag, form, softmax, own, shared, i, height, cols, inner, pairs[i], in_bytes, out_bytes)
+                _add_row(dag, sums, softmax, _Row((*own, i), shared, height, {j: cols[j] for j in pairs[i]}), inner)
     return dag
 
 
@@ -149,33 +146,31 @@ def latent_dag(
     return dag
 
 
-def _add_row(
-    dag: Dag,
-    form: str,
-    softmax: str,
-    own: tuple[int, ...],
-    shared: tuple[int, ...],
-    i: int,
-    height: int,
-    cols: Sequence[int],
-    inner: Sequence[int],
-    seen: Sequence[int],
-    in_bytes: int,
-    out_bytes: int,
-) -> None:
+class _Row(NamedTuple):
+    """A tile of queries in a head: where it is, where its keys are, its height, and the breadths of the keys seen."""
+
+    place: tuple[int, ...]
+    shared: tuple[int, ...]
+    height: int
+    seen: dict[int, int]
+
+
+def _add_row(dag: Dag, sums: Sums, softmax: str, row: _Row, inner: Sequence[int]) -> None:
+    """The scores, the sum r and the output of a tile of queries."""
+    place, shared, height, seen = row
     scores = []
-    for j in seen:
-        terms = [(name_of("Q", (*own, i, x)), name_of("K", (*shared, j, x))) for x in range(len(inner))]
-        scores.append(add_sum(dag, form, "S", (*own, i, j), terms, weight=height * cols[j] * in_bytes))
-    total = add_sum(dag, form, "r", (*own, i), [(s,) for s in scores], weight=height * in_bytes)
+    for j, breadth in seen.items():
+        terms = [(name_of("Q", (*place, x)), name_of("K", (*shared, j, x))) for x in range(len(inner))]
+        scores.append(add_sum(dag, sums.form, "S", (*place, j), terms, weight=height * breadth * sums.in_bytes))
+    total = add_sum(dag, sums.form, "r", place, [(s,) for s in scores], weight=height * sums.in_bytes)
     finish: list[Finish] = [Finish("divide", "/=", (total,), ordered=False)]
     if softmax == "strict":
         finish = []
         scores = [
-            add_value(dag, "P", (*own, i, j), (score, total), "divide", weight=height * cols[j] * in_bytes)
-            for j, score in zip(seen, scores, strict=True)
+            add_value(dag, "P", (*place, j), (score, total), "divide", weight=height * breadth * sums.in_bytes)
+            for (j, breadth), score in zip(seen.items(), scores, strict=True)
         ]
     for x, depth in enumerate(inner):
         terms = [(score, name_of("V", (*shared, j, x))) for j, score in zip(seen, scores, strict=True)]
-        weight = height * depth * out_bytes
-        add_sum(dag, form, "O", (*own, i, x), terms, weight=weight, finish=finish, output=True)
+        weight = height * depth * sums.out_bytes
+        add_sum(dag, sums.form, "O", (*place, x), terms, weight=weight, finish=finish, output=True)

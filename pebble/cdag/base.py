@@ -7,7 +7,7 @@ families without paying for it.
 from __future__ import annotations
 
 from collections.abc import Hashable, Mapping, Sequence
-from typing import TYPE_CHECKING, NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeAlias, TypedDict, TypeGuard, runtime_checkable
 
 from pebble.errors import InputError, UnknownNameError
 from pebble.workloads.base import check_dimension
@@ -18,6 +18,24 @@ if TYPE_CHECKING:
 Dag: TypeAlias = "nx.DiGraph[Hashable]"
 FORMS = ("in-place", "chain", "separate")
 MAX_NODES = 1_000_000
+
+
+@runtime_checkable
+class _Graph(Protocol):
+    """What tells a directed graph of networkx, which need not be loaded to look, from files and workloads."""
+
+    @property
+    def nodes(self) -> Any:
+        """Its nodes."""
+
+    @property
+    def pred(self) -> Any:
+        """Before each node."""
+
+
+def is_dag(source: object) -> TypeGuard[Dag]:
+    """Whether it is a graph, not what one is made or read from."""
+    return isinstance(source, _Graph)
 
 
 class Finish(NamedTuple):
@@ -51,17 +69,46 @@ def new_dag(nodes: int) -> Dag:
     return nx.DiGraph()
 
 
-def split_all(form: str, tile: Sequence[int], extents: Mapping[str, int]) -> list[tuple[int, ...]]:
-    """The tiles of each dimension of a family, once the form of its sums and the number of tile extents are checked."""
-    if form not in FORMS:
-        raise UnknownNameError("form", form, FORMS, "pebble dag --help")
-    if len(tile) != len(extents):
-        *first, last = extents
-        raise InputError(
-            f"tile: got {'x'.join(map(str, tile))}, expected {('two', 'three', 'four')[len(extents) - 2]} extents, "
-            f"for {', '.join(first)} and {last}."
-        )
-    return [split(name, extent, part) for (name, extent), part in zip(extents.items(), tile, strict=True)]
+class SumOptions(TypedDict, total=False):
+    """How a family of sums is built: the keywords of its builder, one for each attribute of `Sums`."""
+
+    form: str
+    tile: Sequence[int] | None
+    in_bytes: int
+    out_bytes: int
+
+
+class Sums(NamedTuple):
+    """How a family of sums is built.
+
+    Attributes
+    ----------
+    form : str
+        ``in-place`` (a cell per sum, its updates in any order), ``chain`` (multiply-adds in fixed order) or
+        ``separate`` (products and binary additions).
+    tile : sequence of int or None
+        Extents of a tile operation, which is one node; edge tiles are short. By default 1 in each dimension.
+    in_bytes, out_bytes : int
+        Weight of one value of an input or an intermediate, and of the output. With both 1, weights count values.
+    """
+
+    form: str = "in-place"
+    tile: Sequence[int] | None = None
+    in_bytes: int = 1
+    out_bytes: int = 1
+
+    def split(self, extents: Mapping[str, int]) -> list[tuple[int, ...]]:
+        """The tiles of each dimension of a family, once the form and the number of tile extents are checked."""
+        if self.form not in FORMS:
+            raise UnknownNameError("form", self.form, FORMS, "pebble dag --help")
+        tile = (1,) * len(extents) if self.tile is None else self.tile
+        if len(tile) != len(extents):
+            *first, last = extents
+            raise InputError(
+                f"tile: got {'x'.join(map(str, tile))}, expected {('two', 'three', 'four')[len(extents) - 2]} extents, "
+                f"for {', '.join(first)} and {last}."
+            )
+        return [split(name, extent, part) for (name, extent), part in zip(extents.items(), tile, strict=True)]
 
 
 def split(name: str, extent: int, tile: int = 1) -> tuple[int, ...]:

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from typing import Unpack
 
-from pebble.cdag.base import Dag, add_input, add_sum, name_of, new_dag, split_all
+from pebble.cdag.base import Dag, SumOptions, Sums, add_input, add_sum, name_of, new_dag
 from pebble.errors import InputError
 from pebble.workloads.base import check_dimension
 
@@ -18,10 +18,7 @@ def conv2d_dag(
     kernel: int,
     *,
     stride: int = 1,
-    form: str = "in-place",
-    tile: Sequence[int] = (1, 1),
-    in_bytes: int = 1,
-    out_bytes: int = 1,
+    **options: Unpack[SumOptions],
 ) -> Dag:
     """Y[b,o,y,x] := sum over c, r, s of X[b, c, y stride + r, x stride + s] W[o,c,r,s], without padding.
 
@@ -32,10 +29,8 @@ def conv2d_dag(
     height, width : int
         Of the input X; the output has (height - kernel) // stride + 1 rows. Input pixels that no output needs are left
         out.
-    tile : sequence of two int
-        Extents over in-channels and out-channels of a tile operation, at one pixel.
-    form, in_bytes, out_bytes
-        As in :func:`pebble.cdag.gemm.gemm_dag`, for X, W and Y.
+    **options
+        As :class:`pebble.cdag.base.Sums` has them; the tile over in-channels and out-channels, at one pixel.
 
     Raises
     ------
@@ -47,7 +42,8 @@ def conv2d_dag(
     >>> conv2d_dag(1, 1, 1, 3, 3, 2).number_of_nodes()  # 9 + 4 inputs, 4 cells, 16 updates
     33
     """
-    sources, targets = split_all(form, tile, {"in-channels": in_channels, "out-channels": out_channels})
+    sums = Sums(**options)
+    sources, targets = sums.split({"in-channels": in_channels, "out-channels": out_channels})
     batch, height, width = (
         check_dimension(name, value) for name, value in (("batch", batch), ("height", height), ("width", width))
     )
@@ -67,11 +63,11 @@ def conv2d_dag(
             for p in sorted(
                 {(y * stride + r, x * stride + s) for y in range(rows) for x in range(cols) for r, s in offsets}
             ):
-                add_input(dag, "X", (b, c, *p), depth * in_bytes)
+                add_input(dag, "X", (b, c, *p), depth * sums.in_bytes)
     for o, breadth in enumerate(targets):
         for c, depth in enumerate(sources):
             for r, s in offsets:
-                add_input(dag, "W", (o, c, r, s), breadth * depth * in_bytes)
+                add_input(dag, "W", (o, c, r, s), breadth * depth * sums.in_bytes)
     for b in range(batch):
         for o, breadth in enumerate(targets):
             for y in range(rows):
@@ -81,5 +77,6 @@ def conv2d_dag(
                         for c in range(len(sources))
                         for r, s in offsets
                     ]
-                    add_sum(dag, form, "Y", (b, o, y, x), terms, weight=breadth * out_bytes, output=True)
+                    weight = breadth * sums.out_bytes
+                    add_sum(dag, sums.form, "Y", (b, o, y, x), terms, weight=weight, output=True)
     return dag

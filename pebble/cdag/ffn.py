@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from typing import Unpack
 
-from pebble.cdag.base import Dag, Finish, add_matrix, add_sum, name_of, new_dag, split_all
+from pebble.cdag.base import Dag, Finish, SumOptions, Sums, add_matrix, add_sum, name_of, new_dag
 
 
 def ffn_dag(
@@ -14,10 +14,7 @@ def ffn_dag(
     d_out: int | None = None,
     *,
     gated: bool = False,
-    form: str = "in-place",
-    tile: Sequence[int] = (1, 1, 1, 1),
-    in_bytes: int = 1,
-    out_bytes: int = 1,
+    **options: Unpack[SumOptions],
 ) -> Dag:
     """Y := act(X W1) W2, or gated: Y := (act(X Wg) * (X Wu)) W2.
 
@@ -29,11 +26,10 @@ def ffn_dag(
         Columns of Y; by default ``d_model``.
     gated : bool
         Gate and up products, activation of the gate, elementwise product, down.
-    form, in_bytes, out_bytes
-        As in :func:`pebble.cdag.gemm.gemm_dag`. In place, the activation and the elementwise product are further tasks
-        on the hidden (gate) cell, since they need no room beside it.
-    tile : sequence of four int
-        Extents over tokens, d_model, hidden, d_out of a tile operation.
+    **options
+        As :class:`pebble.cdag.base.Sums` has them; the tile over tokens, d_model, hidden, d_out, or, as of a kernel,
+        BM x BN x BK: over tokens, over hidden and d_out, over d_model. In place, the activation and the elementwise
+        product are further tasks on the hidden (gate) cell, since they need no room beside it.
 
     Raises
     ------
@@ -47,7 +43,12 @@ def ffn_dag(
     """
     d_out = d_model if d_out is None else d_out
     extents = {"tokens": tokens, "d-model": d_model, "hidden": hidden, "d-out": d_out}
-    rows, inner, middle, cols = split_all(form, tile, extents)
+    sums = Sums(**options)
+    if sums.tile is not None and len(sums.tile) == 3:
+        bm, bn, bk = sums.tile
+        sums = sums._replace(tile=(bm, bk, bn, bn))
+    form, in_bytes = sums.form, sums.in_bytes
+    rows, inner, middle, cols = sums.split(extents)
     first = (2 if gated else 1) * len(rows) * len(middle)
     nodes = 2 * first * (len(inner) + 2) + 2 * len(rows) * len(cols) * (len(middle) + 1)
     dag = new_dag(nodes + len(inner) * (len(rows) + 2 * len(middle)) + len(middle) * len(cols))
@@ -70,5 +71,5 @@ def ffn_dag(
     for i, height in enumerate(rows):
         for j, breadth in enumerate(cols):
             terms = [(name_of("H", (i, p)), name_of("W2", (p, j))) for p in range(len(middle))]
-            add_sum(dag, form, "Y", (i, j), terms, weight=height * breadth * out_bytes, output=True)
+            add_sum(dag, form, "Y", (i, j), terms, weight=height * breadth * sums.out_bytes, output=True)
     return dag

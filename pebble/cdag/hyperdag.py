@@ -106,7 +106,7 @@ def parse_hyperdag(text: str) -> Dag:
 
 
 def _data_lines(text: str) -> list[_Line]:
-    found = []
+    results = []
     for number, raw in enumerate(text.split("\n"), start=1):
         body, _, comment = raw.partition("%")
         words = body.split()
@@ -117,8 +117,8 @@ def _data_lines(text: str) -> list[_Line]:
             if not (digits.isascii() and digits.isdigit() and len(digits) <= 18):
                 shown = word if len(word) <= 30 else word[:27] + "..."
                 raise DagError(f"got {shown!r}, expected whole numbers.", line=number)
-        found.append(_Line(number, tuple(map(int, words)), comment.strip()))
-    return found
+        results.append(_Line(number, tuple(map(int, words)), comment.strip()))
+    return results
 
 
 def _sections(

@@ -9,16 +9,18 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from .lower import check_lower
+from .games_on_sms import check_on_sms as check_game_on_sms
+from .lower import check_bytes, check_lower
+from .on_sms import check_on_sms
 from .optimum import check_optimum
 from .reading import MAX_FILE_BYTES, RefusedError, array, equal, fields, parse, show, tagged
 from .schedules import check_upper, check_upper_bytes
 from .statement import read_workload
-from .widths import check_bytes
 
 _CHECKS = {
     "lower bound": check_lower,
     "lower bound in bytes": check_bytes,
+    "lower bound on SMs": check_on_sms,
     "upper bound": check_upper,
     "upper bound in bytes": check_upper_bytes,
 }
@@ -61,6 +63,8 @@ def check(document: Any, folder: Path | None = None) -> list[str]:
     statement = document["statement"]
     if type(statement) is not dict:
         raise RefusedError("statement", f"got {show(statement)}, expected an object")
+    if "memories" in statement:
+        return check_game_on_sms(statement, claims)
     if "game" in statement:
         return check_optimum(statement, claims, folder)
     fields(statement, "statement", ("workload",))
@@ -89,8 +93,8 @@ def _agree(claims: list[dict[str, Any]]) -> None:
                 units = ["elements", "bytes"]
             else:
                 continue
-            told = lower["game"]["kernels"] == "fused" or upper["schedule"]["kind"] == "kernels"
+            spec = lower["game"]["kernels"] == "fused" or upper["schedule"]["kind"] == "kernels"
             for unit in units:
-                if fits and told and upper[unit] < lower[unit]:
+                if fits and spec and upper[unit] < lower[unit]:
                     why = f"the schedule moves {upper[unit]:,} {unit}, less than the bound of {lower[unit]:,}"
                     raise RefusedError(f"claims[{number}]", f"{why}; one of the two is wrong")

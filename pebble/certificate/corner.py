@@ -74,9 +74,9 @@ class Corner:
 NO_CORNER = Corner(0, 0, 0)
 
 
-def read_corner(told: Any, at: str, lines: int, most: int) -> Corner:
+def read_corner(stated: Any, at: str, lines: int, most: int) -> Corner:
     """[group, turned, plain] for blocks of at least so many lines; at most so many vectors."""
-    numbers = array(told, at, 3, 3)
+    numbers = array(stated, at, 3, 3)
     turned, plain = (integer(numbers[i], f"{at}[{i}]", 0, most) for i in (1, 2))
     group = integer(numbers[0], f"{at}[0]", 1, lines) if turned else integer(numbers[0], f"{at}[0]", 0, 0)
     if turned + plain > most:
@@ -84,12 +84,12 @@ def read_corner(told: Any, at: str, lines: int, most: int) -> Corner:
     return Corner(group, turned, plain)
 
 
-def read_turn(told: Any, at: str, leave_lines: int, enter_lines: int, most: int) -> tuple[Corner, Corner]:
+def read_turn(stated: Any, at: str, leave_lines: int, enter_lines: int, most: int) -> tuple[Corner, Corner]:
     """[leave, enter]: the same vectors on both sides."""
-    both = array(told, at, 2, 2)
+    both = array(stated, at, 2, 2)
     leave, enter = (
-        read_corner(one, f"{at}[{i}]", lines, most)
-        for i, (one, lines) in enumerate(zip(both, (leave_lines, enter_lines), strict=True))
+        read_corner(item, f"{at}[{i}]", lines, most)
+        for i, (item, lines) in enumerate(zip(both, (leave_lines, enter_lines), strict=True))
     )
     equal(enter.vectors, leave.vectors, at, "vectors that leave one block and enter the next")
     return leave, enter

@@ -107,13 +107,13 @@ def propagates(
     news = True
     while news:
         news = False
-        for found in everything:
-            reads(len(found.terms) + 1)
-            room = slack(found, false)
-            if room < 0:
+        for result in everything:
+            reads(len(result.terms) + 1)
+            capacity = slack(result, false)
+            if capacity < 0:
                 return True
-            for literal, c in found.terms.items():
-                if c > room and literal not in false and -literal not in false:
+            for literal, c in result.terms.items():
+                if c > capacity and literal not in false and -literal not in false:
                     false.add(-literal)
                     news = True
     return False
@@ -134,16 +134,16 @@ class _Log:
         if self.read > MAX_READ_TERMS:
             raise RefusedError(at, f"the log takes more than {MAX_READ_TERMS:,} terms to check")
 
-    def learn(self, found: Constraint, at: str) -> None:
+    def learn(self, result: Constraint, at: str) -> None:
         """The next number."""
-        if bits(found) > MAX_BITS:
+        if bits(result) > MAX_BITS:
             raise RefusedError(at, f"it makes numbers of more than {MAX_BITS} bits")
-        self.terms += len(found.terms) + 1
-        self.held += size(found)
+        self.terms += len(result.terms) + 1
+        self.held += size(result)
         if self.terms > MAX_TERMS or self.held > MAX_HELD_TERMS:
             most = f"{MAX_TERMS:,} terms, or {MAX_HELD_TERMS:,} at one time"
             raise RefusedError(at, f"the constraints of the log have more than {most}")
-        self.known[self.next] = found
+        self.known[self.next] = result
         self.next += 1
 
     def forget(self, word: str, at: str) -> None:
@@ -153,10 +153,10 @@ class _Log:
 
     def get(self, word: str, at: str) -> Constraint:
         """A constraint by its number."""
-        found = self.known.get(int(word)) if _NUMBER.fullmatch(word) else None
-        if found is None:
+        result = self.known.get(int(word)) if _NUMBER.fullmatch(word) else None
+        if result is None:
             raise RefusedError(at, f"there is no constraint {word[:20]!r}")
-        return found
+        return result
 
     def derive(self, words: list[str], at: str) -> Constraint:
         """A line of reverse Polish notation."""
@@ -164,19 +164,19 @@ class _Log:
         wanted = len(words)
         at_word = waiting = 0
 
-        def push(found: Constraint) -> None:
+        def push(result: Constraint) -> None:
             nonlocal waiting
-            waiting += size(found)
+            waiting += size(result)
             if self.held + waiting > MAX_HELD_TERMS:
                 raise RefusedError(at, f"the constraints have more than {MAX_HELD_TERMS:,} terms at one time")
-            stack.append(found)
+            stack.append(result)
 
         def pop() -> Constraint:
             nonlocal waiting
-            found = stack.pop()
-            waiting -= size(found)
-            self.reads(len(found.terms) + 1, at)
-            return found
+            result = stack.pop()
+            waiting -= size(result)
+            self.reads(len(result.terms) + 1, at)
+            return result
 
         while at_word < wanted:
             if len(stack) > MAX_STACK:
@@ -281,8 +281,8 @@ def check_log(formula: Sequence[Constraint], text: str, at: str = "log") -> int:
         if rule == "f":
             if rest[:1] not in ([], [str(len(formula))]):
                 raise RefusedError(where, f"the formula has {len(formula)} constraints")
-            for found in formula:
-                log.learn(found, where)
+            for result in formula:
+                log.learn(result, where)
         elif rule == "l":
             which = int(rest[0]) if len(rest) == 1 and _NUMBER.fullmatch(rest[0]) else 0
             if not 1 <= which <= len(formula):
@@ -291,10 +291,10 @@ def check_log(formula: Sequence[Constraint], text: str, at: str = "log") -> int:
         elif rule in ("pol", "p"):
             log.learn(log.derive(rest, where), where)
         elif rule in ("rup", "u"):
-            found = read_constraint(rest, where)
-            if not propagates(log.known.values(), found, partial(log.reads, at=where)):
+            result = read_constraint(rest, where)
+            if not propagates(log.known.values(), result, partial(log.reads, at=where)):
                 raise RefusedError(where, "unit propagation from its negation finds no contradiction")
-            log.learn(found, where)
+            log.learn(result, where)
         elif rule in ("del", "d"):
             for word in rest[1:] if rule == "del" and rest[:1] == ["id"] else rest:
                 log.forget(word, where)

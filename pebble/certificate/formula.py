@@ -118,14 +118,14 @@ class Formula:
                 if not computed:
                     yield at_least(((1, load), red, *stays), 0)
                     continue
-                begun = self._name("g", v, p)
+                initialised = self._name("g", v, p)
                 if blue:
-                    yield at_least(((1, begun),), 1)
+                    yield at_least(((1, initialised),), 1)
                 elif p > 1:
-                    yield at_least(((1, begun), (-1, self._name("g", v, p - 1))), 0)
+                    yield at_least(((1, initialised), (-1, self._name("g", v, p - 1))), 0)
                 for t in self.updates[v] if p else ():
-                    yield at_least(((1, begun), (-1, self._name("x", t, p - 1))), 0)
-                yield at_least(((1, load), red, *stays, (-1, begun)), -1)
+                    yield at_least(((1, initialised), (-1, self._name("x", t, p - 1))), 0)
+                yield at_least(((1, load), red, *stays, (-1, initialised)), -1)
                 yield at_least(((-1, load), (1, self._name("b", v, p))), 0)
             if computed:
                 yield from self._copies(v, weight, costs)
@@ -157,7 +157,7 @@ class Formula:
         """The formula as a file for any pseudo-Boolean solver or checker."""
         lines = [f"* #variable= {len(self.variables)} #constraint= {len(self.constraints)}"]
         lines += [f"* x{x} = {kind} {which} {p}" for (kind, which, p), x in self.variables.items()]
-        return "\n".join(lines + [f"{shown(found)} ;" for found in self.constraints]) + "\n"
+        return "\n".join(lines + [f"{shown(result)} ;" for result in self.constraints]) + "\n"
 
 
 def shown(constraint: Constraint) -> str:
@@ -186,10 +186,10 @@ def check_first(game: Game, first: Any, symmetries: Any, at: str) -> list[int]:
     task_of = {(task.target, frozenset(task.operands)): t for t, task in enumerate(game.tasks)}
     reached = set(chosen)
     moves: list[list[int]] = []
-    for i, found in enumerate(array(symmetries, f"{at}.symmetries", 0, MAX_TASKS)):
+    for i, result in enumerate(array(symmetries, f"{at}.symmetries", 0, MAX_TASKS)):
         where = f"{at}.symmetries[{i}]"
         size = len(game.names)
-        image = [integer(v, where, 0, size - 1) for v in array(found, where, size, size)]
+        image = [integer(v, where, 0, size - 1) for v in array(result, where, size, size)]
         keeps = all(
             (game.weights[v], game.is_input[v], game.is_output[v])
             == (game.weights[w], game.is_input[w], game.is_output[w])
@@ -197,15 +197,18 @@ def check_first(game: Game, first: Any, symmetries: Any, at: str) -> list[int]:
         )
         if len(set(image)) != size or not keeps or len(task_of) != len(game.tasks):
             raise RefusedError(where, "it is no exchange of values of one weight and role")
-        moved = [task_of.get((image[t.target], frozenset(image[y] for y in t.operands)), -1) for t in game.tasks]
-        if -1 in moved or any(
-            {moved[u] for u in task.after} != set(game.tasks[moved[t]].after) for t, task in enumerate(game.tasks)
+        traffic_bytes = [
+            task_of.get((image[t.target], frozenset(image[y] for y in t.operands)), -1) for t in game.tasks
+        ]
+        if -1 in traffic_bytes or any(
+            {traffic_bytes[u] for u in task.after} != set(game.tasks[traffic_bytes[t]].after)
+            for t, task in enumerate(game.tasks)
         ):
             raise RefusedError(where, "it does not take tasks to tasks")
-        moves.append(moved)
+        moves.append(traffic_bytes)
     growing = True
     while growing:
-        grown = reached | {moved[t] for moved in moves for t in reached}
+        grown = reached | {traffic[t] for traffic in moves for t in reached}
         growing, reached = grown != reached, grown
     if len(reached) != len(game.tasks):
         raise RefusedError(f"{at}.first", "the symmetries do not take these tasks to all others")

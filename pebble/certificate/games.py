@@ -58,10 +58,10 @@ class Game:
     @property
     def updates(self) -> list[list[int]]:
         """Tasks of each value."""
-        found: list[list[int]] = [[] for _ in self.names]
+        results: list[list[int]] = [[] for _ in self.names]
         for number, task in enumerate(self.tasks):
-            found[task.target].append(number)
-        return found
+            results[task.target].append(number)
+        return results
 
     @property
     def compulsory(self) -> int:
@@ -105,7 +105,8 @@ def read_game(value: Any, at: str) -> Game:
         tasks.append(Task(text(name, where), own, inside, first))
     if len(set(names)) != len(names) or len({task.name for task in tasks}) != len(tasks):
         raise RefusedError(at, "two values or two tasks have the same name")
-    game = Game(variant, capacity, *map(tuple, (names, weights, is_input, is_output)), tuple(tasks))  # type: ignore[call-arg, arg-type]
+    roles = tuple(is_input), tuple(is_output)
+    game = Game(variant, capacity, tuple(names), tuple(weights), *roles, tuple(tasks))
     _check_sense(game, at)
     return game
 
@@ -163,7 +164,7 @@ def replay(game: Game, moves: Any, at: str) -> int:
     updates = game.updates
     red: set[int] = set()
     blue = {x for x, start in enumerate(game.is_input) if start}
-    begun = set(blue)
+    initialised = set(blue)
     done: set[int] = set()
     left = [len(ts) for ts in updates]
     cost = held = looked = 0
@@ -189,7 +190,7 @@ def replay(game: Game, moves: Any, at: str) -> int:
                 raise RefusedError(where, f"{name!r} comes before a task that must be done first")
             if not all(y in red and left[y] == 0 for y in task.operands):
                 raise RefusedError(where, f"an operand of {name!r} is not complete in fast memory")
-            if (x in red) != (cell and x in begun):
+            if (x in red) != (cell and x in initialised):
                 raise RefusedError(
                     where, f"the target of {name!r} is red and no begun cell, or a begun cell and not red"
                 )
@@ -202,7 +203,7 @@ def replay(game: Game, moves: Any, at: str) -> int:
             if x not in red:
                 held += game.weights[x]
             red.add(x)
-            begun.add(x)
+            initialised.add(x)
             if not recompute:
                 blue.discard(x)
             if number not in done:

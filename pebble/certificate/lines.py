@@ -14,6 +14,12 @@ parallel lines has at most R s parts in s segments. So for every mu >= 0
     moves >= sum over values of min over s of [first + (s - 1) min(again, rho room) + mu E(L, min(R s, L))]
              - mu sum of v ln v - rho (h - 1) S.
 
+In the classic game moves and room count values, and room is 1. In bytes an input takes w, held or loaded; a cell that
+two segments update one after the other is begun and not complete in between: a partial sum, which takes p (of the
+output) or p_H (of H) over a cut, and twice that to leave and return; a complete output is stored at w_o, and loaded at
+w_o first if it is added to. Bytes are counted in units of the greatest common divisor of all widths, in which S is
+rounded down.
+
 The bracket is convex in s, so an s is the best if neither neighbour is better; s is at most h and L. Logarithms are
 bounded on both sides by a series in whole multiples of 2^-192.
 """
@@ -21,13 +27,14 @@ bounded on both sides by a series in whole multiples of 2^-192.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import lru_cache
 from math import ceil
-from typing import Any, Protocol
+from typing import Any, NamedTuple, Protocol
 
-from .reading import RefusedError, array, fields, fraction, integer
+from .reading import RefusedError, array, choice, fields, fraction, integer
+from .statement import ALIKE, ClaimedWidths
 
 BITS = 192
 MAX_KERNEL = 64  # positions of a kernel that are counted one by one
@@ -70,7 +77,7 @@ def entropy(length: int, parts: int) -> tuple[int, int]:
     return low, high
 
 
-class Kind(Protocol):
+class ValueKind(Protocol):
     """Values of one kind."""
 
     @property
@@ -111,32 +118,64 @@ class Lines:
         return low
 
 
-def by_lines(kinds: Sequence[Kind], work: int, capacity: int, proof: Any, at: str, heaviest: int = 1) -> int:
-    """What the theorem says; ``work`` is the number of products, or what they count, ``heaviest`` at most each.
+class Form(NamedTuple):
+    """One way to apply the theorem to a workload."""
+
+    kinds: Sequence[ValueKind]  #: of its values
+    work: int  #: products, or what they count
+    more: int = 0  #: values loaded besides, in units
+    heaviest: int = 1  #: what a product counts at most
+
+    def at(self, widths: ClaimedWidths, where: str) -> Form:
+        """The same of one product with values at their widths.
+
+        A value that returns at one move is an input; at two a cell, of the output if any move is certain.
+        """
+        w, hidden, partial, written = widths.in_units
+        wide: list[ValueKind] = []
+        for kind in self.kinds if widths != ALIKE else ():
+            if not isinstance(kind, Lines):
+                raise RefusedError(where, "no theorem in bytes is about such values")
+            p = w if kind.again == 1 else partial if kind.first else hidden
+            first = kind.first * (w if kind.again == 1 else written)
+            wide.append(replace(kind, first=first, again=kind.again * p, room=p))
+        return self._replace(kinds=wide, more=w * self.more) if wide else self
+
+
+def by_lines(
+    forms: dict[str, Form], widths: ClaimedWidths, capacity: int, proof: Any, at: str, besides: Sequence[str] = ()
+) -> int:
+    """What the theorem says in the form that the proof names, in values or bytes.
 
     Parameters
     ----------
-    kinds : sequence of Kind
-    work, capacity : int
+    forms : dict of Form
+        With values at their widths.
+    widths : Widths
+    capacity : int
+        S, values or bytes.
     proof : object
-        ``segments``, ``mu``, ``rho``, and for each kind the s of its minimum.
+        ``form``, ``segments``, ``mu``, ``rho``, and for each kind the s of its minimum.
+    besides : sequence of str
+        Further keys that it may have.
     """
-    fields(proof, at, ("theorem", "form", "segments", "mu", "rho", "minima"))
+    fields(proof, at, ("theorem", "form", "segments", "mu", "rho", "minima"), besides)
+    kinds, work, more, heaviest = forms[choice(proof["form"], f"{at}.form", tuple(forms))]
     h = integer(proof["segments"], f"{at}.segments", 1, work)
     mu, rho = fraction(proof["mu"], f"{at}.mu"), fraction(proof["rho"], f"{at}.rho")
     minima = array(proof["minima"], f"{at}.minima", len(kinds), len(kinds))
-    total = -rho * (h - 1) * capacity
+    total = -rho * (h - 1) * (capacity // widths.unit)
     small, larger = divmod(work, h)
-    # products that count more than one end a segment up to so much later: no segment has more than this
-    longest = small + bool(larger) + heaviest - 1
-    for size, count in ((small, h - larger), (small + 1, larger)) if heaviest == 1 else ():
-        if count:
-            total -= mu * count * size * Fraction(logarithm(size)[1], 1 << BITS)
-    if heaviest > 1:
+    if heaviest == 1:
+        for size, count in ((small, h - larger), (small + 1, larger)):
+            if count:
+                total -= mu * count * size * Fraction(logarithm(size)[1], 1 << BITS)
+    else:  # products that count more than one end a segment up to so much later: none has more than this
+        longest = small + bool(larger) + heaviest - 1
         total -= mu * work * Fraction(logarithm(longest)[1], 1 << BITS)
     for number, (kind, claimed) in enumerate(zip(kinds, minima, strict=True)):
         total += kind.count * kind.prove(claimed, h, mu, rho, f"{at}.minima[{number}]")
-    return ceil(total)
+    return widths.unit * (ceil(total) + more)
 
 
 def read_times(height: int, width: int, kernel: int, stride: int) -> list[tuple[int, int]]:
@@ -144,12 +183,12 @@ def read_times(height: int, width: int, kernel: int, stride: int) -> list[tuple[
 
     A position y is read by the outputs o with o stride <= y < o stride + kernel.
     """
-    found: dict[int, int] = {}
+    result: dict[int, int] = {}
     rows, columns = (_read_along(extent, kernel, stride) for extent in (height, width))
     for y, at_y in rows.items():
         for x, at_x in columns.items():
-            found[y * x] = found.get(y * x, 0) + at_y * at_x
-    return sorted(found.items())
+            result[y * x] = result.get(y * x, 0) + at_y * at_x
+    return sorted(result.items())
 
 
 def _read_along(extent: int, kernel: int, stride: int) -> dict[int, int]:
@@ -157,13 +196,13 @@ def _read_along(extent: int, kernel: int, stride: int) -> dict[int, int]:
     last = (extent - kernel) // stride  # the last output
     if stride >= kernel:  # windows do not overlap, however far apart they are
         return {1: (last + 1) * kernel}
-    found: dict[int, int] = {}
+    result: dict[int, int] = {}
 
     def add(first: int, end: int, times: int = 1) -> None:
         for position in range(first, end):
             low, high = max(0, (position - kernel) // stride + 1), min(last, position // stride)
             if high >= low:
-                found[high - low + 1] = found.get(high - low + 1, 0) + times
+                result[high - low + 1] = result.get(high - low + 1, 0) + times
 
     end = last * stride + kernel
     # the outer `kernel` positions on either side see fewer outputs; between them it goes on with period `stride`
@@ -174,4 +213,4 @@ def _read_along(extent: int, kernel: int, stride: int) -> dict[int, int]:
         add(0, kernel)
         add(kernel, kernel + stride, periods)
         add(kernel + periods * stride, end)
-    return found
+    return result

@@ -9,10 +9,10 @@ from .cutting_planes import MAX_LOG_BYTES, check_log
 from .formula import Formula, check_first
 from .games import Game, check_pebbling, read_game
 from .geometry import Box
-from .lower import Part, by_segments
 from .positions import check_positions
 from .potential import check_potential, read_gemm
 from .reading import RefusedError, equal, fields, integer, tagged
+from .segments import SegmentTerm, by_segments
 from .sidefile import beside
 
 METHODS = ("compulsory", "segments", "potential", "positions", "cutting planes")
@@ -41,7 +41,7 @@ def check_optimum(statement: Any, claims: list[Any], folder: Path | None) -> lis
         elif method == "segments":
             fields(proof, where, ("method", "m", "n", "k", "values", "theorem", "segments", "shares"))
             products = read_gemm(game, proof, where)
-            part = Part(Box(products.m, products.n, products.k), products.count, 0)
+            part = SegmentTerm(Box(products.m, products.n, products.k), products.count, 0)
             bound = by_segments(part, game.capacity, proof, where, ("method", "m", "n", "k", "values"))
             equal(lower, bound, f"{at}.cost", "moves, at least")
         elif method == "cutting planes":

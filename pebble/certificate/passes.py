@@ -84,19 +84,19 @@ def prove_passes(rows: Vectors, columns: Vectors, capacity: int, proof: Any, at:
     """Moves beyond the compulsory ones that the one or two cuttings of a proof make certain; a cell takes ``cell``."""
     zeta = -(-max(sum(rows.values), sum(columns.values)) // cell)
     ways: list[ByCuts] = []
-    for number, one in enumerate(array(proof, at, 1, 2)):
+    for number, item in enumerate(array(proof, at, 1, 2)):
         where = f"{at}[{number}]"
-        fields(one, where, ("by", "vectors"))
-        by_rows = choice(one["by"], f"{where}.by", ("rows", "columns")) == "rows"
-        ways.append(_way((rows, columns), by_rows, capacity, zeta, one["vectors"], f"{where}.vectors"))
+        fields(item, where, ("by", "vectors"))
+        by_rows = choice(item["by"], f"{where}.by", ("rows", "columns")) == "rows"
+        ways.append(_way((rows, columns), by_rows, capacity, zeta, item["vectors"], f"{where}.vectors"))
     if len(ways) == 1:
         return ways[0](_bottom(lambda q: ways[0](q).least())).least()
     return _least_of_two(ways[0], ways[1], at)
 
 
-def _way(vectors: tuple[Vectors, Vectors], by_rows: bool, capacity: int, zeta: int, told: Any, at: str) -> ByCuts:
+def _way(vectors: tuple[Vectors, Vectors], by_rows: bool, capacity: int, zeta: int, stated: Any, at: str) -> ByCuts:
     rows, columns = vectors
-    size = integer(told, at, zeta)
+    size = integer(stated, at, zeta)
     counted, crossed = (rows, columns) if by_rows else (columns, rows)
     if size * sum(counted.values) <= capacity:
         raise RefusedError(at, "further cuts cost nothing where segments have so few vectors")

@@ -99,16 +99,16 @@ class Moves:
 
     def settle(self, position: Position) -> Position:
         """The position after all forced moves."""
-        moved = True
-        while moved:
-            moved = False
+        traffic = True
+        while traffic:
+            traffic = False
             done, red, kept = position
             if red.bit_count() >= self.capacity:
                 break
             for x in self.order:
                 if not done >> x & 1 and not self.operands[x] & ~red and self._forced(x, done, kept):
                     position = self.compute(position, x)
-                    moved = True
+                    traffic = True
                     break
         return position
 

@@ -82,11 +82,11 @@ class Products:
 
     def canonical(self, red: int) -> tuple[int, int]:
         """The least image of a red set, and a symmetry that takes it there."""
-        found = self._canonical.get(red)
-        if found is None:
-            found = min((_image(items, red), g) for g, (items, _) in enumerate(self.symmetries))
-            self._canonical[red] = found
-        return found
+        result = self._canonical.get(red)
+        if result is None:
+            result = min((_image(items, red), g) for g, (items, _) in enumerate(self.symmetries))
+            self._canonical[red] = result
+        return result
 
     def key(self, red: int, undone: int) -> tuple[int, int]:
         """The least image of (R, M): R first, then M under the symmetries that leave that R alone."""
@@ -120,29 +120,29 @@ class Products:
         for t in range(self.count):  # known less
             if (undone & ~rows) >> t & 1:
                 yield red, undone & ~(1 << t), 0, 0, 0
-        known, room = scope | thrice, self.capacity - red.bit_count()
+        known, capacity = scope | thrice, self.capacity - red.bit_count()
         for t, needs in enumerate(self.needs):  # run
             missing = needs & ~red
-            if not missing or missing.bit_count() > room or (known & ~undone) >> t & 1:
+            if not missing or missing.bit_count() > capacity or (known & ~undone) >> t & 1:
                 continue
             larger = red | needs
             wider, complete, _ = self.look(larger)
             cost = missing.bit_count()
             cell = missing >> self.first_cell
             row = self.touches[self.first_cell + cell.bit_length() - 1] if cell else 0
-            begun = undone | ((wider | complete) & ~known & ~row)
+            initialised = undone | ((wider | complete) & ~known & ~row)
             if not cell:
-                yield larger, begun & ~complete, cost, (begun & complete).bit_count(), 0
+                yield larger, initialised & ~complete, cost, (initialised & complete).bit_count(), 0
                 continue
             done_in_row = known & row & ~undone
             if not done_in_row:
-                begin = begun | row
+                begin = initialised | row
                 yield larger, begin & ~complete, cost - 1, (begin & complete).bit_count(), 1
             free = row & ~(1 << t) & ~done_in_row
             part = free
             while True:
                 if part.bit_count() + 1 < self.k:
-                    again = (begun & ~row) | part | 1 << t
+                    again = (initialised & ~row) | part | 1 << t
                     yield larger, again & ~complete, cost, (again & complete).bit_count(), 0
                 if not part:
                     break
@@ -154,9 +154,9 @@ class Products:
 
     def range_of(self, u: int, open_: int, red_cells: int) -> tuple[int, int]:
         """The p that can occur with u accumulators not begun: first and last."""
-        begun = self.cells - u - red_cells
+        initialised = self.cells - u - red_cells
         first = self.k * u + open_
-        return first, first + begun * (self.k - 1) if begun >= 0 else first - 1
+        return first, first + initialised * (self.k - 1) if initialised >= 0 else first - 1
 
 
 def _by_bytes(images: list[int]) -> list[list[int]]:
@@ -173,11 +173,11 @@ def _by_bytes(images: list[int]) -> list[list[int]]:
 
 
 def _image(tables: list[list[int]], word: int) -> int:
-    found = 0
+    result = 0
     for table in tables:
-        found |= table[word & 255]
+        result |= table[word & 255]
         word >>= 8
-    return found
+    return result
 
 
 def record_bytes(products: Products) -> tuple[int, int, int]:
@@ -190,22 +190,22 @@ def read_gemm(game: Game, proof: Any, at: str) -> Products:
     m, n, k = (integer(proof[x], f"{at}.{x}", 1, MAX_SIDE) for x in ("m", "n", "k"))
     if m * n * k > MAX_PRODUCTS or game.variant != "in-place" or set(game.weights) != {1}:
         raise RefusedError(at, f"a potential is defined for in-place games of up to {MAX_PRODUCTS} products, weights 1")
-    found = Products(m, n, k, game.capacity)
-    told = array(proof["values"], f"{at}.values", found.items, found.items)
-    values = [integer(x, f"{at}.values", 0, len(game.names) - 1) for x in told]
+    result = Products(m, n, k, game.capacity)
+    spec = array(proof["values"], f"{at}.values", result.items, result.items)
+    values = [integer(x, f"{at}.values", 0, len(game.names) - 1) for x in spec]
     wanted = set()
-    for t, needs in enumerate(found.needs):
-        cell = found.first_cell + t // k
-        wanted.add((values[cell], frozenset(values[x] for x in range(found.first_cell) if needs >> x & 1)))
+    for t, needs in enumerate(result.needs):
+        cell = result.first_cell + t // k
+        wanted.add((values[cell], frozenset(values[x] for x in range(result.first_cell) if needs >> x & 1)))
     tasks = {(task.target, frozenset(task.operands)) for task in game.tasks}
     # one value for each item: a value that is two items is loaded once where the GEMM loads twice
-    good = len(set(values)) == len(game.names) == found.items
-    good = good and tasks == wanted and len(game.tasks) == found.count
+    good = len(set(values)) == len(game.names) == result.items
+    good = good and tasks == wanted and len(game.tasks) == result.count
     for i, x in enumerate(values):
-        good = good and game.is_input[x] == (i < found.first_cell) and game.is_output[x] == (i >= found.first_cell)
+        good = good and game.is_input[x] == (i < result.first_cell) and game.is_output[x] == (i >= result.first_cell)
     if not good or any(task.after for task in game.tasks):
         raise RefusedError(f"{at}.values", "under these names the game is not this GEMM")
-    return found
+    return result
 
 
 def check_potential(game: Game, cost: int, proof: Any, folder: Path | None, at: str) -> None:
@@ -232,11 +232,11 @@ def check_potential(game: Game, cost: int, proof: Any, folder: Path | None, at: 
         if products.range_of(0, *own)[0] == 0 and values[0]:
             raise RefusedError(where, f"record {number}: the potential is above 0 when nothing is left")
         seen = set()
-        for red_after, undone_after, price, run, begun in products.moves(red, undone):
+        for red_after, undone_after, price, run, initialised in products.moves(red, undone):
             steps += 1
             if steps > MAX_STEPS:
                 raise RefusedError(where, f"it takes more than {MAX_STEPS:,} moves to check")
-            step = (*products.key(red_after, undone_after), price, run, begun)
+            step = (*products.key(red_after, undone_after), price, run, initialised)
             if step in seen:
                 continue
             seen.add(step)
@@ -252,19 +252,19 @@ def _holds(
     products: Products, values: bytes, own: Counts, after: bytes, other: Counts, move: tuple[int, int, int]
 ) -> bool:
     """V(s) <= price + V(s') for every p and u that occur on both sides of a move: price, products run, cells begun."""
-    price, run, begun = move
+    price, run, initialised = move
     if price:
         after = after.translate(_ADD[price])
-    for u in range(begun, products.cells + 1):
+    for u in range(initialised, products.cells + 1):
         first, last = products.range_of(u, *own)
         if first > last:
             break
-        low, high = products.range_of(u - begun, *other)
+        low, high = products.range_of(u - initialised, *other)
         first, last = max(first, low + run), min(last, high + run)
         if first > last:
             continue
         here = products.offset[u] + first - products.k * u
-        there = products.offset[u - begun] + first - run - products.k * (u - begun)
+        there = products.offset[u - initialised] + first - run - products.k * (u - initialised)
         size = last - first + 1
         if not all(map(le, values[here : here + size], after[there : there + size])):
             return False

@@ -86,10 +86,10 @@ def parse(content: bytes) -> Any:
 
 
 def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    found = dict(pairs)
-    if len(found) != len(pairs):
+    result = dict(pairs)
+    if len(result) != len(pairs):
         raise RefusedError("file", "a key occurs twice in one object")
-    return found
+    return result
 
 
 def _int(text: str) -> int:
@@ -170,7 +170,7 @@ def fraction(value: Any, at: str, signed: bool = False) -> Fraction:
     return -number if value.startswith("-") else number
 
 
-def equal(claimed: object, found: object, at: str, what: str) -> None:
+def equal(claimed: object, result: object, at: str, what: str) -> None:
     """Refuse a number that is not what the steps give; true is not 1."""
-    if type(claimed) is not type(found) or claimed != found:
-        raise RefusedError(at, f"{what}: the certificate says {show(claimed)}, the steps give {show(found)}")
+    if type(claimed) is not type(result) or claimed != result:
+        raise RefusedError(at, f"{what}: the certificate says {show(claimed)}, the steps give {show(result)}")

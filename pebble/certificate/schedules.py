@@ -15,15 +15,15 @@ from typing import Any
 
 from .corner import Corner, read_turn
 from .reading import RefusedError, array, equal, fields, flag, integer, tagged
-from .statement import ALIKE, LATENT, Widths, Workload, keys_and_values_apart, read_widths
-from .upper import Moved, check_claim, check_gemm, fits
-from .upper_apart import check_apart
+from .statement import ALIKE, LATENT, ClaimedWidths, Workload, keys_and_values_apart, read_widths
+from .upper import ScheduleTraffic, check_claim, check_gemm, fits
 from .upper_banded import check_banded
 from .upper_chain import Shape, check_chain
 from .upper_conv import check_conv
 from .upper_panels import check_panels
+from .upper_remainder import check_remainder
 
-_PRODUCTS = {"blocks": check_gemm, "banded": check_banded, "apart": check_apart}
+_PRODUCTS = {"blocks": check_gemm, "banded": check_banded, "apart": check_remainder}
 _FUSED = ("bands", "panels apart", "phases")
 
 
@@ -32,7 +32,7 @@ class Memory:
     """How much it holds, and what each value takes of it."""
 
     size: int
-    widths: Widths = ALIKE
+    widths: ClaimedWidths = ALIKE
 
     @property
     def handing_on(self) -> Memory:
@@ -44,13 +44,13 @@ def check_upper(workload: Workload, claim: dict[str, Any], at: str) -> str:
     """Check one claim of an upper bound for a memory of values and say it in a sentence."""
     fields(claim, at, ("claim", "capacity_elements", "elements", "bytes", "moved", "schedule"))
     capacity = integer(claim["capacity_elements"], f"{at}.capacity_elements", 3)
-    moved = moved_by(workload, Memory(capacity), claim["schedule"], f"{at}.schedule")
-    check_claim(claim["moved"], moved, f"{at}.moved")
-    equal(claim["elements"], moved.elements, f"{at}.elements", "elements moved")
-    total = sum(n * _width(workload, name) for part in (moved.loads, moved.stores) for name, n in part.items())
+    traffic = traffic_of(workload, Memory(capacity), claim["schedule"], f"{at}.schedule")
+    check_claim(claim["moved"], traffic, f"{at}.moved")
+    equal(claim["elements"], traffic.elements, f"{at}.elements", "elements moved")
+    total = sum(n * _width(workload, name) for part in (traffic.loads, traffic.stores) for name, n in part.items())
     equal(claim["bytes"], total, f"{at}.bytes", "bytes moved")
     return (
-        f"a schedule of {workload.label} holds at most {moved.peak:,} values and moves {moved.elements:,} "
+        f"a schedule of {workload.label} holds at most {traffic.peak:,} values and moves {traffic.elements:,} "
         f"elements, {total:,} bytes"
     )
 
@@ -62,20 +62,20 @@ def check_upper_bytes(workload: Workload, claim: dict[str, Any], at: str) -> str
         raise RefusedError(f"{at}.schedule", f"no schedule in bytes of a {workload.family} is defined here")
     widths = read_widths(workload, claim["widths_bytes"], f"{at}.widths_bytes")
     capacity = integer(claim["capacity_bytes"], f"{at}.capacity_bytes", 3)
-    moved = moved_by(workload, Memory(capacity, widths), claim["schedule"], f"{at}.schedule")
-    total = bytes_moved(workload, moved, widths)
+    traffic = traffic_of(workload, Memory(capacity, widths), claim["schedule"], f"{at}.schedule")
+    total = traffic_bytes(workload, traffic, widths)
     equal(claim["bytes"], total, f"{at}.bytes", "bytes moved")
-    begun = f"a partial sum takes {widths.partial} bytes"
+    initialised = f"a partial sum takes {widths.partial} bytes"
     if workload.family not in ("gemm", "conv2d"):
-        begun += f", one of an intermediate {widths.hidden}"
-    return f"a schedule of {workload.label} fits in {capacity:,} bytes where {begun} and moves {total:,} bytes"
+        initialised += f", one of an intermediate {widths.hidden}"
+    return f"a schedule of {workload.label} fits in {capacity:,} bytes where {initialised} and moves {total:,} bytes"
 
 
-def bytes_moved(workload: Workload, moved: Moved, widths: Widths) -> int:
+def traffic_bytes(workload: Workload, traffic: ScheduleTraffic, widths: ClaimedWidths) -> int:
     """Bytes of a schedule's loads and stores, each value at the width that it has then."""
-    total = 2 * (widths.hidden - widths.read) * moved.begun
-    for name in moved.loads | moved.stores:
-        loads, stores = moved.loads.get(name, 0), moved.stores.get(name, 0)
+    total = 2 * (widths.hidden - widths.read) * traffic.initialised
+    for name in traffic.loads | traffic.stores:
+        loads, stores = traffic.loads.get(name, 0), traffic.stores.get(name, 0)
         if name in workload.operands and stores:  # an output; those stored more than once were partial sums
             outputs = workload.operands[name].elements
             total += 2 * widths.partial * (stores - outputs) + widths.written * (loads - stores + 2 * outputs)
@@ -87,23 +87,23 @@ def bytes_moved(workload: Workload, moved: Moved, widths: Widths) -> int:
 def _width(workload: Workload, name: str) -> int:
     """Bytes of a value of an operand (``part.operand`` where there are parts); intermediates are like inputs."""
     part, _, operand = name.rpartition(".")
-    one = next((piece.workload for piece in workload.pieces if piece.name == part), workload)
-    return one.operands[operand].width if operand in one.operands else one.in_width
+    single = next((piece.workload for piece in workload.pieces if piece.name == part), workload)
+    return single.operands[operand].width if operand in single.operands else single.in_width
 
 
-def moved_by(workload: Workload, memory: Memory, schedule: Any, at: str) -> Moved:
+def traffic_of(workload: Workload, memory: Memory, schedule: Any, at: str) -> ScheduleTraffic:
     """What a schedule moves and holds; parts run one after the other, through slow memory."""
     if workload.family == "conv2d":
         return _convolution(workload, memory, schedule, at)
     if workload.pieces:
         tagged(schedule, at, "kind", ("parts",))
         fields(schedule, at, ("kind", "parts"))
-        told = array(schedule["parts"], f"{at}.parts", len(workload.pieces), len(workload.pieces))
-        whole = Moved({}, {}, 0)
-        for number, (piece, one) in enumerate(zip(workload.pieces, told, strict=True)):
-            moved = moved_by(piece.workload, memory, one, f"{at}.parts[{number}]")
+        spec = array(schedule["parts"], f"{at}.parts", len(workload.pieces), len(workload.pieces))
+        whole = ScheduleTraffic({}, {}, 0)
+        for number, (piece, item) in enumerate(zip(workload.pieces, spec, strict=True)):
+            traffic = traffic_of(piece.workload, memory, item, f"{at}.parts[{number}]")
             times = piece.count // piece.workload.groups  # one schedule moves all groups
-            whole = whole.and_then(moved.times(times, f"{piece.name}.{{}}".format))
+            whole = whole.and_then(traffic.times(times, f"{piece.name}.{{}}".format))
         return whole
     if workload.family == LATENT:
         return _latent(workload, memory, schedule, at)
@@ -114,24 +114,24 @@ def moved_by(workload: Workload, memory: Memory, schedule: Any, at: str) -> Move
         if kind == "phases" and workload.family != "ffn":
             raise RefusedError(at, "two phases are defined for a network only")
         known = {"bands": check_chain, "panels apart": check_panels, "phases": check_phases}
-        one = known[kind](chain_shape(workload), memory.size, schedule, at, memory.widths)
-        return one.times(workload.groups, _names(workload).__getitem__)
+        item = known[kind](chain_shape(workload), memory.size, schedule, at, memory.widths)
+        return item.times(workload.groups, _names(workload).__getitem__)
     kernels = _with_row_state if kind == "kernels with row state" else _kernels
     return kernels(workload, memory, schedule, at).times(workload.groups)
 
 
-def _product(size: Mapping[str, int], accumulate: bool, memory: Memory, schedule: Any, at: str) -> Moved:
+def _product(size: Mapping[str, int], accumulate: bool, memory: Memory, schedule: Any, at: str) -> ScheduleTraffic:
     """One product, in blocks of one size or in bands."""
     kind = tagged(schedule, at, "kind", tuple(_PRODUCTS))
     return _PRODUCTS[kind](dict(size), accumulate, memory.size, schedule, at, memory.widths)
 
 
-def _convolution(workload: Workload, memory: Memory, schedule: Any, at: str) -> Moved:
+def _convolution(workload: Workload, memory: Memory, schedule: Any, at: str) -> ScheduleTraffic:
     """A convolution; without overlap, the product of pixels x taps and taps x channels that it then is."""
     if tagged(schedule, at, "kind", ("convolution", *_PRODUCTS)) == "convolution":
         return check_conv(workload.size, memory.size, schedule, at, memory.widths)
-    moved = _product(product_of_windows(workload, at), False, memory, schedule, at)
-    return moved.times(1, {"A": "X", "B": "W", "C": "Y"}.__getitem__)
+    traffic = _product(product_of_windows(workload, at), False, memory, schedule, at)
+    return traffic.times(1, {"A": "X", "B": "W", "C": "Y"}.__getitem__)
 
 
 def product_of_windows(workload: Workload, at: str) -> dict[str, int]:
@@ -144,7 +144,7 @@ def product_of_windows(workload: Workload, at: str) -> dict[str, int]:
     return {"m": size["batch"] * rows * columns, "n": size["out_channels"], "k": taps}
 
 
-def _latent(workload: Workload, memory: Memory, schedule: Any, at: str) -> Moved:
+def _latent(workload: Workload, memory: Memory, schedule: Any, at: str) -> ScheduleTraffic:
     """Latent attention: every vector of KV once a panel of rows, or once in all; or as keys and values apart.
 
     ``latent panels``: rows of Q and O stay with two values of state each, rows stacked query by query. Key by key, the
@@ -153,13 +153,13 @@ def _latent(workload: Workload, memory: Memory, schedule: Any, at: str) -> Moved
     are summed up and used, and each value of O is made and stored.
     """
     if type(schedule) is not dict or schedule.get("kind") not in ("latent panels", "latents stay"):
-        moved = moved_by(keys_and_values_apart(workload), memory, schedule, at)
+        traffic = traffic_of(keys_and_values_apart(workload), memory, schedule, at)
 
         def joined(by_name: Mapping[str, int]) -> dict[str, int]:
             values = {"KV": by_name.get("K", 0) + by_name.get("V", 0)} if {"K", "V"} & by_name.keys() else {}
             return {name: count for name, count in by_name.items() if name not in ("K", "V")} | values
 
-        return replace(moved, loads=joined(moved.loads), stores=joined(moved.stores))
+        return replace(traffic, loads=joined(traffic.loads), stores=joined(traffic.stores))
     (rows, k, keys, l), of = workload.latent_sides, memory.widths
     seen = keys
     if schedule["kind"] == "latents stay":
@@ -172,7 +172,7 @@ def _latent(workload: Workload, memory: Memory, schedule: Any, at: str) -> Moved
         seen = _seen_by_panels(workload, panel)
         peak = panel * (of.read * k + of.partial * l + 2 * of.state + of.hidden) + of.read * l
     fits(peak, memory.size, of, at)
-    return Moved({"Q": rows * k, "KV": seen * k}, {"O": rows * l}, peak).times(workload.groups)
+    return ScheduleTraffic({"Q": rows * k, "KV": seen * k}, {"O": rows * l}, peak).times(workload.groups)
 
 
 def _seen_by_panels(workload: Workload, panel: int) -> int:
@@ -214,7 +214,7 @@ def _products(shape: Shape) -> tuple[dict[str, int], dict[str, int]]:
     return {"m": shape.m, "n": shape.f, "k": shape.k}, {"m": shape.m, "n": shape.l, "k": shape.f}
 
 
-def check_phases(shape: Shape, capacity: int, schedule: Any, at: str, widths: Widths = ALIKE) -> Moved:
+def check_phases(shape: Shape, capacity: int, schedule: Any, at: str, widths: ClaimedWidths = ALIKE) -> ScheduleTraffic:
     """A network in two phases: a chain with the first columns of Y that also stores H, and a product.
 
     The product is that of H and the other columns of D. What is ``handed`` on, [leave, enter], are columns of H of the
@@ -231,15 +231,15 @@ def check_phases(shape: Shape, capacity: int, schedule: Any, at: str, widths: Wi
     rest = _product(left, False, Memory(capacity, widths), schedule["rest"], f"{at}.rest")
     handed, peak = 0, max(first.peak, rest.peak)
     if "handed" in schedule:
-        handed, room = _handed(along, shape.l - columns, widths, schedule, at)
-        fits(room, capacity, widths, f"{at}.handed")
-        peak = max(peak, room)
+        handed, free_capacity = _handed(along, shape.l - columns, widths, schedule, at)
+        fits(free_capacity, capacity, widths, f"{at}.handed")
+        peak = max(peak, free_capacity)
     loads = {"D": first.loads["D"] + rest.loads["B"], "H": rest.loads["A"] - handed}
     loads |= {"A": first.loads["A"], "B": first.loads["B"], "Y": first.loads["Y"] + rest.loads["C"]}
-    return Moved(loads, {"H": cells - handed, "Y": first.stores["Y"] + rest.stores["C"]}, peak)
+    return ScheduleTraffic(loads, {"H": cells - handed, "Y": first.stores["Y"] + rest.stores["C"]}, peak)
 
 
-def _handed(along: Shape, left: int, widths: Widths, schedule: dict[str, Any], at: str) -> tuple[int, int]:
+def _handed(along: Shape, left: int, widths: ClaimedWidths, schedule: dict[str, Any], at: str) -> tuple[int, int]:
     """Cells of H that pass from one phase to the other, and the room; ``left``: columns of Y in the second."""
     where, runs, rest = f"{at}.handed", schedule["first"]["runs"], schedule["rest"]
     leave, enter = read_turn(schedule["handed"], where, along.k, left, along.f)
@@ -261,12 +261,12 @@ def _handed(along: Shape, left: int, widths: Widths, schedule: dict[str, Any], a
     w, p, rows, extent = widths.read, widths.partial, block["width"], last["extent"]
     plain, panel_holds = w * rows * leave.plain, extent * sum(along.columns(widths))  # complete columns of its rows
     used = w * extent + widths.wider if along.l else 0
-    room = panel_holds + plain + max(widths.hidden * along.streams * extent + w, used)
+    capacity = panel_holds + plain + max(widths.hidden * along.streams * extent + w, used)
     if leave.turned:  # columns of H that are begun come, columns of A go, rows of B are the pivot
         corner = Corner(leave.group, leave.turned, 0)
         beside = corner.room(extent, 0, along.streams, widths=(w, widths.hidden, w, w))
-        room = max(room, panel_holds + plain + beside)
-    return int(rows * leave.vectors), max(room, p * rows * left + enter.room(rows, widths=(p, w, w, p)))
+        capacity = max(capacity, panel_holds + plain + beside)
+    return int(rows * leave.vectors), max(capacity, p * rows * left + enter.room(rows, widths=(p, w, w, p)))
 
 
 def _kind(kernel: Any) -> str | None:
@@ -275,7 +275,7 @@ def _kind(kernel: Any) -> str | None:
     return "blocks" if kind in ("banded", "apart") else kind
 
 
-def _with_row_state(workload: Workload, memory: Memory, schedule: Any, at: str) -> Moved:
+def _with_row_state(workload: Workload, memory: Memory, schedule: Any, at: str) -> ScheduleTraffic:
     """Scores, then outputs, both in bands of rows; the maximum and sum of each row pass from one kernel to the other.
 
     All of a row's scores are computed, or loaded and used, within its band, so its two values are held with at most
@@ -287,7 +287,7 @@ def _with_row_state(workload: Workload, memory: Memory, schedule: Any, at: str) 
     fields(schedule, at, ("kind", "kernels"))
     names = {"A": "Q", "B": "K", "C": "S"}, {"A": "S", "B": "V", "C": "O"}
     passed = {"row state": 2 * shape.m}
-    whole = Moved(dict(passed), dict(passed), 0)
+    whole = ScheduleTraffic(dict(passed), dict(passed), 0)
     for number, (kernel, size, own) in enumerate(
         zip(
             array(schedule["kernels"], f"{at}.kernels", 2, 2),
@@ -298,18 +298,18 @@ def _with_row_state(workload: Workload, memory: Memory, schedule: Any, at: str) 
     ):
         where = f"{at}.kernels[{number}]"
         tagged(kernel, where, "kind", ("banded",))
-        moved = _product(size, False, own, kernel, where)  # refuses bands that are none
+        traffic = _product(size, False, own, kernel, where)  # refuses bands that are none
         if kernel["axis"] != "m":
             raise RefusedError(f"{where}.axis", "the bands are of rows, whose maximum and sum stay with them")
-        held = moved.peak + 2 * memory.widths.state * max(band["width"] for band in kernel["bands"])
+        held = traffic.peak + 2 * memory.widths.state * max(band["width"] for band in kernel["bands"])
         fits(held, memory.size, memory.widths, where)
-        begun = 0 if number else moved.stores["C"] - shape.m * shape.f
-        moved = moved.times(1, names[number].__getitem__)
-        whole = whole.and_then(Moved(moved.loads, moved.stores, held, begun))
+        initialised = 0 if number else traffic.stores["C"] - shape.m * shape.f
+        traffic = traffic.times(1, names[number].__getitem__)
+        whole = whole.and_then(ScheduleTraffic(traffic.loads, traffic.stores, held, initialised))
     return whole
 
 
-def _kernels(workload: Workload, memory: Memory, schedule: Any, at: str) -> Moved:
+def _kernels(workload: Workload, memory: Memory, schedule: Any, at: str) -> ScheduleTraffic:
     """One kernel after the other, the intermediate in slow memory between them."""
     fields(schedule, at, ("kind", "kernels"))
     kernels = array(schedule["kernels"], f"{at}.kernels", 2, 4)
@@ -326,34 +326,36 @@ def _kernels(workload: Workload, memory: Memory, schedule: Any, at: str) -> Move
         raise RefusedError(f"{at}.kernels", "not the kinds of kernels that compute this workload")
     shape, names = chain_shape(workload), _names(workload)
     first, last = _products(shape)
-    whole = Moved(dict.fromkeys((names[x] for x in "ABDYH"), 0), {names["H"]: 0, names["Y"]: 0}, 0)
+    whole = ScheduleTraffic(dict.fromkeys((names[x] for x in "ABDYH"), 0), {names["H"]: 0, names["Y"]: 0}, 0)
     for number, kernel in enumerate(kernels):
         where, final = f"{at}.kernels[{number}]", number + 1 == len(kernels)
         if kinds[number] == "blocks":
-            moved = _product(last if final else first, False, memory if final else memory.handing_on, kernel, where)
-            begun = 0 if final else moved.stores["C"] - shape.m * shape.f
+            traffic = _product(last if final else first, False, memory if final else memory.handing_on, kernel, where)
+            initialised = 0 if final else traffic.stores["C"] - shape.m * shape.f
             roles = {"A": "H", "B": "D", "C": "Y"} if final else {"A": "A", "B": "B", "C": "H"}
-            moved = replace(moved, begun=begun).times(1, {role: names[x] for role, x in roles.items()}.__getitem__)
+            traffic = replace(traffic, initialised=initialised).times(
+                1, {role: names[x] for role, x in roles.items()}.__getitem__
+            )
         elif kinds[number] == "bands":  # gate and up in one kernel, which moves neither D nor Y
             both = Shape(shape.m, shape.k, shape.f, 0, shape.streams)
-            moved = check_chain(both, memory.size, kernel, where, memory.widths.handing_on)
-            moved = moved.times(1, names.__getitem__)
+            traffic = check_chain(both, memory.size, kernel, where, memory.widths.handing_on)
+            traffic = traffic.times(1, names.__getitem__)
         else:
-            moved = _between(shape, memory.widths, kernel, where).times(1, names.__getitem__)
-            fits(moved.peak, memory.size, memory.widths, where)
-        whole = whole.and_then(moved)
+            traffic = _between(shape, memory.widths, kernel, where).times(1, names.__getitem__)
+            fits(traffic.peak, memory.size, memory.widths, where)
+        whole = whole.and_then(traffic)
     return whole
 
 
-def _between(shape: Shape, widths: Widths, kernel: dict[str, Any], at: str) -> Moved:
+def _between(shape: Shape, widths: ClaimedWidths, kernel: dict[str, Any], at: str) -> ScheduleTraffic:
     """A kernel over the cells of H: a softmax, or the product of gate and up."""
-    passes, room, w = 2, 2 * widths.read, widths.read  # gate and up, one value of each
+    passes, capacity, w = 2, 2 * widths.read, widths.read  # gate and up, one value of each
     if kernel["kind"] == "softmax":
         fields(kernel, at, ("kind", "row_stays"))
         stays = flag(kernel["row_stays"], f"{at}.row_stays")
         # maximum, sum and the row; or the row twice, value by value
-        passes, room = (1 if stays else 2), w * (shape.f if stays else 1) + 2 * widths.hidden
+        passes, capacity = (1 if stays else 2), w * (shape.f if stays else 1) + 2 * widths.hidden
     else:
         fields(kernel, at, ("kind",))
     cells = shape.m * shape.f
-    return Moved({"H": passes * cells}, {"H": cells}, room)
+    return ScheduleTraffic({"H": passes * cells}, {"H": cells}, capacity)

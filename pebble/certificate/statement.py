@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
+from math import gcd
 from typing import Any, NamedTuple
 
 from .reading import RefusedError, array, choice, fields, flag, integer, tagged
@@ -16,7 +17,7 @@ MAX_WIDTH = 64
 LATENT = "latent-attention"
 
 
-class Widths(NamedTuple):
+class ClaimedWidths(NamedTuple):
     """What a value takes of a memory: one in the classic game, or its bytes."""
 
     read: int  #: w, an input or a complete cell of an intermediate
@@ -35,12 +36,22 @@ class Widths(NamedTuple):
         return max(self.hidden, self.partial)
 
     @property
-    def handing_on(self) -> Widths:
+    def unit(self) -> int:
+        """The greatest common divisor of all, in which lower bounds count."""
+        return gcd(*self)
+
+    @property
+    def in_units(self) -> ClaimedWidths:
+        """The same in these units."""
+        return ClaimedWidths(*(width // self.unit for width in self))
+
+    @property
+    def handing_on(self) -> ClaimedWidths:
         """In a kernel whose result is an intermediate: complete, it is like an input."""
-        return Widths(self.read, self.hidden, self.hidden, self.read)
+        return ClaimedWidths(self.read, self.hidden, self.hidden, self.read)
 
 
-ALIKE = Widths(1, 1, 1, 1)
+ALIKE = ClaimedWidths(1, 1, 1, 1)
 
 
 class Operand(NamedTuple):
@@ -144,6 +155,20 @@ class Workload:
         return self.rows_of_group, self.size["latent"] + self.size["rope"], self.size["keys"], self.size["latent"]
 
 
+def chain_of(workload: Workload) -> tuple[int, int, int, int, int]:
+    """m, k, f, l and the cells of H, for H = act(A B), Y = H D with A m x k, B k x f, D f x l; of one group.
+
+    What is proved of a chain charges B and D apart, so it is refused for a workload where they are one matrix.
+    """
+    size = workload.size
+    if not workload.apart:
+        raise RefusedError("statement.workload.family", "this theorem is about two products with operands of their own")
+    if workload.family == "ffn":
+        m, f = size["tokens"], size["hidden"]
+        return m, size["d_model"], f, size["d_out"], m * f
+    return workload.rows_of_group, size["head_dim"], size["keys"], size["value_dim"], workload.pairs
+
+
 def strict_stores(workload: Workload, capacity: int) -> int:
     """Scores of a group that a strict softmax must store.
 
@@ -185,6 +210,14 @@ def _workload(
     bare = Workload(family, size, option, rows, i, o)
     whole = replace(bare, operands=_FAMILIES[family].operands(bare, at))
     return replace(whole, pieces=_PIECES[family](whole, at)) if family in _PIECES else whole
+
+
+def without_initial(w: Workload) -> Workload:
+    """The same that begins at nothing: with atomic adds C += A B costs no less than C := A B."""
+    if not w.option.get("accumulate_into"):
+        return w
+    option = {**w.option, "accumulate_into": False}
+    return _workload("statement.workload", w.family, w.size, option, w.in_width, w.out_width, w.rows)
 
 
 def _gemm(w: Workload, at: str) -> dict[str, Operand]:
@@ -266,11 +299,11 @@ def _layer(w: Workload, at: str) -> dict[str, Operand]:
 
 
 def _grouped_pieces(w: Workload, at: str) -> tuple[Piece, ...]:
-    found = []
+    results = []
     for m, count in Counter(w.rows).items():
-        one = _workload(at, "gemm", {"m": m, **w.size}, w.option, w.in_width, w.out_width)
-        found.append(Piece(f"m={m}", one, 0, one.compulsory, count))
-    return tuple(found)
+        single = _workload(at, "gemm", {"m": m, **w.size}, w.option, w.in_width, w.out_width)
+        results.append(Piece(f"m={m}", single, 0, single.compulsory, count))
+    return tuple(results)
 
 
 def _layer_pieces(w: Workload, at: str) -> tuple[Piece, ...]:
@@ -278,8 +311,16 @@ def _layer_pieces(w: Workload, at: str) -> tuple[Piece, ...]:
     width, i = (heads + shared) * key + shared * val, w.in_width
     plain = {"accumulate_into": False}
     qkv = _workload(at, "gemm", {"m": t, "n": width, "k": d}, plain, i, i)
-    told = {"queries": t, "keys": t, "head_dim": key, "value_dim": val, "heads": heads, "kv_heads": shared, "batch": 1}
-    attention = _workload(at, "attention", told, {"causal": True, "strict": False}, i, i)
+    document = {
+        "queries": t,
+        "keys": t,
+        "head_dim": key,
+        "value_dim": val,
+        "heads": heads,
+        "kv_heads": shared,
+        "batch": 1,
+    }
+    attention = _workload(at, "attention", document, {"causal": True, "strict": False}, i, i)
     out = _workload(at, "gemm", {"m": t, "n": d, "k": heads * val}, plain, i, i)
     mlp = _workload(at, "ffn", {"tokens": t, "d_model": d, "hidden": f, "d_out": d}, w.option, i, w.out_width)
     groups = attention.groups
@@ -313,12 +354,12 @@ _FAMILIES = {
 _PIECES = {"grouped": _grouped_pieces, "layer": _layer_pieces}
 
 
-def read_widths(workload: Workload, told: Any, at: str) -> Widths:
+def read_widths(workload: Workload, stated: Any, at: str) -> ClaimedWidths:
     """Bytes of a value; what partial sums take is told: no less than what they end as."""
-    fields(told, at, ("partial_hidden", "partial_output"))
-    return Widths(
+    fields(stated, at, ("partial_hidden", "partial_output"))
+    return ClaimedWidths(
         workload.in_width,
-        integer(told["partial_hidden"], f"{at}.partial_hidden", workload.in_width, MAX_WIDTH),
-        integer(told["partial_output"], f"{at}.partial_output", workload.out_width, MAX_WIDTH),
+        integer(stated["partial_hidden"], f"{at}.partial_hidden", workload.in_width, MAX_WIDTH),
+        integer(stated["partial_output"], f"{at}.partial_output", workload.out_width, MAX_WIDTH),
         workload.out_width,
     )

@@ -16,51 +16,51 @@ from dataclasses import dataclass
 from typing import Any
 
 from .reading import RefusedError, array, choice, equal, fields, integer
-from .statement import ALIKE, Widths
+from .statement import ALIKE, ClaimedWidths
 
 # stationary operand -> its two dimensions, the streamed one
 AXES = {"C": ("m", "n", "k"), "A": ("m", "k", "n"), "B": ("k", "n", "m")}
 
 
 @dataclass(frozen=True)
-class Moved:
+class ScheduleTraffic:
     """What a schedule moves, by operand, and the most it holds, as the widths of its memory count."""
 
     loads: dict[str, int]
     stores: dict[str, int]
     peak: int
-    begun: int = 0  #: cells of an intermediate that are stored as partial sums, and loaded again
+    initialised: int = 0  #: cells of an intermediate that are stored as partial sums, and loaded again
 
     @property
     def elements(self) -> int:
         """Loads plus stores."""
         return sum(self.loads.values()) + sum(self.stores.values())
 
-    def times(self, count: int, named: Callable[[str], str] = str) -> Moved:
+    def times(self, count: int, named: Callable[[str], str] = str) -> ScheduleTraffic:
         """So many of them one after the other, under other names."""
-        loads, stores = ({named(x): count * n for x, n in moved.items()} for moved in (self.loads, self.stores))
-        return Moved(loads, stores, self.peak, count * self.begun)
+        loads, stores = ({named(x): count * n for x, n in traffic.items()} for traffic in (self.loads, self.stores))
+        return ScheduleTraffic(loads, stores, self.peak, count * self.initialised)
 
-    def and_then(self, other: Moved) -> Moved:
+    def and_then(self, other: ScheduleTraffic) -> ScheduleTraffic:
         """Both, one after the other."""
         loads, stores = (
             {name: mine.get(name, 0) + more.get(name, 0) for name in mine | more}
             for mine, more in ((self.loads, other.loads), (self.stores, other.stores))
         )
-        return Moved(loads, stores, max(self.peak, other.peak), self.begun + other.begun)
+        return ScheduleTraffic(loads, stores, max(self.peak, other.peak), self.initialised + other.initialised)
 
 
-def operand_of(one: str, other: str) -> str:
+def operand_of(single: str, other: str) -> str:
     """The operand with these two dimensions."""
-    return {"mk": "A", "km": "A", "kn": "B", "nk": "B", "mn": "C", "nm": "C"}[one + other]
+    return {"mk": "A", "km": "A", "kn": "B", "nk": "B", "mn": "C", "nm": "C"}[single + other]
 
 
-def taken(widths: Widths) -> dict[str, int]:
+def taken(widths: ClaimedWidths) -> dict[str, int]:
     """What a value of A, B or C may take while it is worked on."""
     return {"A": widths.read, "B": widths.read, "C": widths.partial}
 
 
-def fits(peak: int, capacity: int, widths: Widths, at: str) -> None:
+def fits(peak: int, capacity: int, widths: ClaimedWidths, at: str) -> None:
     """Refuse a schedule that holds more than there is room for."""
     if peak > capacity:
         unit = "values" if widths == ALIKE else "bytes"
@@ -68,8 +68,8 @@ def fits(peak: int, capacity: int, widths: Widths, at: str) -> None:
 
 
 def check_gemm(
-    size: dict[str, int], accumulate: bool, capacity: int, schedule: Any, at: str, widths: Widths = ALIKE
-) -> Moved:
+    size: dict[str, int], accumulate: bool, capacity: int, schedule: Any, at: str, widths: ClaimedWidths = ALIKE
+) -> ScheduleTraffic:
     """Traffic and room of a blocked GEMM.
 
     Parameters
@@ -129,7 +129,7 @@ def check_gemm(
     visits = {name_p: p * r * cols - saved_p, name_q: q * r * rows - saved_q, stationary: p * q}
     first = 0 if accumulate else size["m"] * size["n"]  # each cell of C begins without a load
     loads = {"A": visits["A"], "B": visits["B"], "C": visits["C"] - first}
-    return Moved(loads, {"C": visits["C"]}, peak)
+    return ScheduleTraffic(loads, {"C": visits["C"]}, peak)
 
 
 def _kept(value: Any, at: str, count: int, most: int) -> list[int]:
@@ -141,12 +141,12 @@ def _unused(kept: int, at: str) -> None:
         raise RefusedError(at, "vectors are kept for a step that does not occur")
 
 
-def check_claim(claimed: Any, moved: Moved, at: str) -> None:
+def check_claim(claimed: Any, traffic: ScheduleTraffic, at: str) -> None:
     """The claimed loads, stores and room are those of the schedule."""
     fields(claimed, at, ("loads", "stores", "peak_elements"))
-    for what, found in (("loads", moved.loads), ("stores", moved.stores)):
-        told = claimed[what]
-        fields(told, f"{at}.{what}", tuple(found))
-        for name, number in found.items():
-            equal(integer(told[name], f"{at}.{what}.{name}"), number, f"{at}.{what}.{name}", "values moved")
-    equal(claimed["peak_elements"], moved.peak, f"{at}.peak_elements", "values held at most")
+    for what, result in (("loads", traffic.loads), ("stores", traffic.stores)):
+        spec = claimed[what]
+        fields(spec, f"{at}.{what}", tuple(result))
+        for name, number in result.items():
+            equal(integer(spec[name], f"{at}.{what}.{name}"), number, f"{at}.{what}.{name}", "values moved")
+    equal(claimed["peak_elements"], traffic.peak, f"{at}.peak_elements", "values held at most")

@@ -17,8 +17,8 @@ from typing import Any
 
 from .corner import NO_CORNER, Corner, read_corner, read_turn
 from .reading import RefusedError, array, choice, equal, fields, integer
-from .statement import ALIKE, Widths
-from .upper import AXES, Moved, fits, operand_of, taken
+from .statement import ALIKE, ClaimedWidths
+from .upper import AXES, ScheduleTraffic, fits, operand_of, taken
 
 MAX_BANDS = 4096
 
@@ -50,8 +50,8 @@ def check_banded(
     capacity: int,
     schedule: Any,
     at: str,
-    widths: Widths = ALIKE,
-) -> Moved:
+    widths: ClaimedWidths = ALIKE,
+) -> ScheduleTraffic:
     """Traffic and room of a GEMM in bands.
 
     Parameters
@@ -69,8 +69,8 @@ def check_banded(
     """
     fields(schedule, at, ("kind", "axis", "bands"))
     axis = choice(schedule["axis"], f"{at}.axis", tuple("mnk"))
-    told = array(schedule["bands"], f"{at}.bands", 1, MAX_BANDS)
-    bands = [_band(size, axis, one, f"{at}.bands[{i}]") for i, one in enumerate(told)]
+    spec = array(schedule["bands"], f"{at}.bands", 1, MAX_BANDS)
+    bands = [_band(size, axis, item, f"{at}.bands[{i}]") for i, item in enumerate(spec)]
     equal(sum(b.width * b.count for b in bands), size[axis], f"{at}.bands", "widths of all bands together")
     visits, width = dict.fromkeys("ABC", 0), taken(widths)
     peak = number = 0
@@ -99,8 +99,8 @@ def check_banded(
             ends = (after.shortest, band.shortest) if number % 2 else (after.longest, band.longest)
             visits[of_p] -= band.next[0].vectors * min(ends)
     fits(peak, capacity, widths, at)
-    begun = 0 if accumulate else size["m"] * size["n"]  # each cell of C begins without a load
-    return Moved({**visits, "C": visits["C"] - begun}, {"C": visits["C"]}, peak)
+    initialised = 0 if accumulate else size["m"] * size["n"]  # each cell of C begins without a load
+    return ScheduleTraffic({**visits, "C": visits["C"] - initialised}, {"C": visits["C"]}, peak)
 
 
 def _others(stationary: str, axis: str) -> tuple[str, str]:
@@ -109,16 +109,16 @@ def _others(stationary: str, axis: str) -> tuple[str, str]:
     return (second if axis == first else first), streamed
 
 
-def _band(size: dict[str, int], axis: str, told: Any, at: str) -> _Band:
-    fields(told, at, ("stationary", "width", "count", "blocks", "across", "down", "next"))
-    stationary = choice(told["stationary"], f"{at}.stationary", [x for x, axes in AXES.items() if axis in axes[:2]])
-    p, r = (size[one] for one in _others(stationary, axis))
-    width = integer(told["width"], f"{at}.width", 1, size[axis])
-    count = integer(told["count"], f"{at}.count", 1, size[axis])
-    blocks = integer(told["blocks"], f"{at}.blocks", 1, p)
-    across = read_corner(told["across"], f"{at}.across", p // blocks, r)
-    down = read_turn(told["down"], f"{at}.down", width, width, r)
-    following = read_turn(told["next"], f"{at}.next", width, size[axis], r)
+def _band(size: dict[str, int], axis: str, stated: Any, at: str) -> _Band:
+    fields(stated, at, ("stationary", "width", "count", "blocks", "across", "down", "next"))
+    stationary = choice(stated["stationary"], f"{at}.stationary", [x for x, axes in AXES.items() if axis in axes[:2]])
+    p, r = (size[other] for other in _others(stationary, axis))
+    width = integer(stated["width"], f"{at}.width", 1, size[axis])
+    count = integer(stated["count"], f"{at}.count", 1, size[axis])
+    blocks = integer(stated["blocks"], f"{at}.blocks", 1, p)
+    across = read_corner(stated["across"], f"{at}.across", p // blocks, r)
+    down = read_turn(stated["down"], f"{at}.down", width, width, r)
+    following = read_turn(stated["next"], f"{at}.next", width, size[axis], r)
     return _Band(stationary, width, count, blocks, across, down, following, p, r)
 
 
@@ -136,7 +136,7 @@ def _check_steps(band: _Band, before: _Band | None, after: _Band | None, at: str
     ends = [entering.vectors, *[band.down[0].vectors] * min(2, band.count - 1), band.next[0].vectors]
     inside = band.across.vectors
     if band.blocks == 1:  # both ends of a band are one block
-        most = max(one + other for one, other in pairwise(ends))
+        most = max(item + other for item, other in pairwise(ends))
     else:
         most = max(inside + max(ends), 2 * inside if band.blocks > 2 else 0)
     if most > band.r:

@@ -34,8 +34,8 @@ from typing import Any
 
 from .corner import NO_CORNER, Corner, read_corner, read_turn
 from .reading import RefusedError, array, choice, equal, fields, integer
-from .statement import ALIKE, Widths
-from .upper import Moved, fits
+from .statement import ALIKE, ClaimedWidths
+from .upper import ScheduleTraffic, fits
 
 MAX_RUNS = 4096
 MAX_MASKED_BANDS = 1 << 18
@@ -61,7 +61,7 @@ class Shape:
             return self.f
         return self.f - (self.m // self.sharing - 1) + (rows - 1) // self.sharing
 
-    def columns(self, widths: Widths) -> tuple[int, int]:
+    def columns(self, widths: ClaimedWidths) -> tuple[int, int]:
         """What a row of A and of Y takes."""
         return widths.read * self.k, widths.partial * self.l
 
@@ -94,16 +94,16 @@ class _Band:
         """Whether it may hand on vectors by turned corners."""
         return self.everything and self.rows_side and not (self.shape.sharing or self.spilled)
 
-    def panel(self, widths: Widths) -> int:
+    def panel(self, widths: ClaimedWidths) -> int:
         """What stays of a panel."""
         return self.extent * (sum(self.shape.columns(widths)) + widths.state * min(self.shape.state, 2))
 
-    def turn(self, corner: Corner, widths: Widths) -> int:
+    def turn(self, corner: Corner, widths: ClaimedWidths) -> int:
         """A panel, with columns of B and D that come to stay or leave; they take the place of its rows."""
         s, w = self.shape, widths.read
         return self.panel(widths) + corner.room(s.k, s.l, s.streams, widths=(w, w, widths.hidden, widths.partial))
 
-    def room(self, widths: Widths) -> int:
+    def room(self, widths: ClaimedWidths) -> int:
         """The most that it holds, without what is kept for the next."""
         if self.spilled:
             return self._spilling(widths)
@@ -121,14 +121,14 @@ class _Band:
         stays = extent * (of_a * self.first + of_y * self.second)
         return stays + state + self._works(widths, rows, cols, not self.everything)
 
-    def _works(self, widths: Widths, rows: int, cols: int, vector: bool) -> int:
+    def _works(self, widths: ClaimedWidths, rows: int, cols: int, vector: bool) -> int:
         """A block with a vector and a value that pass: under its first products, and complete under the second."""
         u, w = self.shape.streams, widths.read
         computed = widths.hidden * u * rows * cols + w * (1 + (min(rows, u * cols) if vector else 0))
         used = w * rows * cols + widths.wider * (1 + (min(rows, cols) if vector else 0))
         return max(computed, used) if self.shape.l else computed
 
-    def _spilling(self, widths: Widths) -> int:
+    def _spilling(self, widths: ClaimedWidths) -> int:
         """A and a column of H for each hidden product, then Y and a column of H, beside the columns that stay."""
         shape, extent, w = self.shape, self.extent, widths.read
         u, (of_a, of_y) = shape.streams, shape.columns(widths)
@@ -144,7 +144,21 @@ class _Band:
         return most + plain + extent * widths.state * min(shape.state, 2)
 
 
-def check_chain(shape: Shape, capacity: int, schedule: Any, at: str, widths: Widths = ALIKE) -> Moved:
+def _check_bands(shape: Shape, rows_side: bool, bands: list[_Band], widths: ClaimedWidths, at: str) -> None:
+    """Whether bands make up the whole, and are of a kind that is counted here."""
+    _check_turns(shape, bands, at)
+    if shape.state and widths.hidden > widths.read and any(band.spilled for band in bands):
+        raise RefusedError(at, "scores before the softmax are wider than this counts")
+    equal(
+        sum(b.extent * b.count for b in bands), shape.m if rows_side else shape.f, at, "extents of all bands together"
+    )
+    if shape.one_pass and not rows_side and (len(bands), bands[0].count) != (1, 1):
+        raise RefusedError(at, "softmax state cannot pass from one band of keys to the next")
+    if shape.sharing and rows_side and any(b.count > 1 for b in bands):
+        raise RefusedError(at, "with a mask every band stands alone")
+
+
+def check_chain(shape: Shape, capacity: int, schedule: Any, at: str, widths: ClaimedWidths = ALIKE) -> ScheduleTraffic:
     """Traffic (of A, B, D, Y and, when l = 0, of H) and room of a fused schedule.
 
     Parameters
@@ -163,15 +177,7 @@ def check_chain(shape: Shape, capacity: int, schedule: Any, at: str, widths: Wid
     rows_side = choice(schedule["side"], f"{at}.side", ("rows", "hidden")) == "rows"
     runs = array(schedule["runs"], f"{at}.runs", 1, MAX_RUNS if not shape.sharing else MAX_MASKED_BANDS)
     bands = [_band(shape, rows_side, run, f"{at}.runs[{i}]") for i, run in enumerate(runs)]
-    side = shape.m if rows_side else shape.f
-    _check_turns(shape, bands, f"{at}.runs")
-    if shape.state and widths.hidden > widths.read and any(band.spilled for band in bands):
-        raise RefusedError(f"{at}.runs", "scores before the softmax are wider than this counts")
-    equal(sum(b.extent * b.count for b in bands), side, f"{at}.runs", "extents of all bands together")
-    if shape.one_pass and not rows_side and (len(bands), bands[0].count) != (1, 1):
-        raise RefusedError(f"{at}.runs", "softmax state cannot pass from one band of keys to the next")
-    if shape.sharing and rows_side and any(b.count > 1 for b in bands):
-        raise RefusedError(f"{at}.runs", "with a mask every band stands alone")
+    _check_bands(shape, rows_side, bands, widths, f"{at}.runs")
     m, k, l, u = shape.m, shape.k, shape.l, shape.streams
     loads = dict.fromkeys("ABDY", 0)
     hidden = done = 0
@@ -194,28 +200,30 @@ def check_chain(shape: Shape, capacity: int, schedule: Any, at: str, widths: Wid
         else:
             own = {"B": extent * u * (k + first), "D": extent * (l + second)}
             passing = {"Y": m * l, "A": m * k}
-        for name, moved in own.items():
-            loads[name] += moved
-        for name, moved in passing.items():  # once per band, less what is kept
-            loads[name] += band.count * moved
+        for name, traffic in own.items():
+            loads[name] += traffic
+        for name, traffic in passing.items():  # once per band, less what is kept
+            loads[name] += band.count * traffic
         last = number + 1 == len(bands)
         following = rooms[number] if last else max(rooms[number : number + 2])
         steps = ((band.to_itself, band.count - 1, rooms[number]), (band.to_next, 0 if last else 1, following))
-        for which, (kept, times, room) in enumerate(steps):
+        for which, (kept, times, free_capacity) in enumerate(steps):
             if kept and not times:
                 raise RefusedError(f"{at}.runs[{number}].kept[{which}]", "there is no next band of this kind")
             if kept > sum(passing.values()):
                 raise RefusedError(f"{at}.runs[{number}].kept[{which}]", "more values than pass by")
             if not times:
                 continue
-            peak = max(peak, kept * each_kept + room)  # they are there while this band ends and while the next begins
+            peak = max(
+                peak, kept * each_kept + free_capacity
+            )  # they are there while this band ends and while the next begins
             kept += turned[which]
             saved = min(kept, m * l)  # values of Y first
             if rows_side:  # column by column of H: its weights of B, then of D
                 columns, rest = divmod(kept, u * k + l)
                 saved = columns * u * k + min(rest, u * k)
-            for name, moved in zip(passing, (saved, kept - saved), strict=True):
-                loads[name] -= times * moved
+            for name, traffic in zip(passing, (saved, kept - saved), strict=True):
+                loads[name] -= times * traffic
     if not rows_side:
         loads["Y"] -= m * l  # a value of Y is begun in the first band and comes back in the others
     fits(peak, capacity, widths, at)
@@ -224,7 +232,7 @@ def check_chain(shape: Shape, capacity: int, schedule: Any, at: str, widths: Wid
         stores["H"] = m * shape.f
     if hidden:
         loads["H"] = stores["H"] = hidden
-    return Moved(loads, stores, peak)
+    return ScheduleTraffic(loads, stores, peak)
 
 
 def _check_turns(shape: Shape, bands: list[_Band], at: str) -> None:
@@ -245,7 +253,7 @@ def _check_turns(shape: Shape, bands: list[_Band], at: str) -> None:
         if came and entering and entering.turns[1][1].group > band.extent:
             raise RefusedError(where, "a group of more lines than the block has")
         ends = [came, *[inside] * min(2, band.count - 1), on]
-        if max(one + other for one, other in pairwise(ends)) > shape.f:
+        if max(item + other for item, other in pairwise(ends)) > shape.f:
             raise RefusedError(where, "a band would keep columns for both sides at once")
 
 
@@ -274,8 +282,8 @@ def _band(shape: Shape, rows_side: bool, run: Any, at: str) -> _Band:
         raise RefusedError(f"{at}.stay", "with a mask, all columns stay or there is one block")
     given = array(run["turns"], f"{at}.turns", 2, 2) if "turns" in run else [[[0, 0, 0]] * 2] * 2
     turns = tuple(
-        read_turn(one, f"{at}.turns[{i}]", extent, lines, shape.f)
-        for i, (one, lines) in enumerate(zip(given, (extent, side), strict=True))
+        read_turn(item, f"{at}.turns[{i}]", extent, lines, shape.f)
+        for i, (item, lines) in enumerate(zip(given, (extent, side), strict=True))
     )
     band = replace(band, turns=(turns[0], turns[1]))
     if spilled:

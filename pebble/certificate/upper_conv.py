@@ -32,8 +32,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from .reading import RefusedError, array, choice, fields, integer
-from .statement import ALIKE, Widths
-from .upper import Moved, fits
+from .statement import ALIKE, ClaimedWidths
+from .upper import ScheduleTraffic, fits
 
 _NOTHING = {"shared": "W", "resident": 0, "turned": 0, "group": 0}
 
@@ -66,7 +66,9 @@ class _Layer:
         return (extent - 1) // part * self.reads(part) + self.reads(last)
 
 
-def check_conv(size: dict[str, int], capacity: int, schedule: Any, at: str, widths: Widths = ALIKE) -> Moved:
+def check_conv(
+    size: dict[str, int], capacity: int, schedule: Any, at: str, widths: ClaimedWidths = ALIKE
+) -> ScheduleTraffic:
     """Traffic and room of a convolution.
 
     Parameters
@@ -83,8 +85,8 @@ def check_conv(size: dict[str, int], capacity: int, schedule: Any, at: str, widt
     stays = choice(schedule["stays"], f"{at}.stays", ("outputs", "inputs", "weights"))
     layer = _Layer.of(size)
     whole = (layer.batch, layer.height, layer.width, layer.outs)
-    told = array(schedule["tile"], f"{at}.tile", 4, 4)
-    tile = tuple(integer(x, f"{at}.tile[{i}]", 1, whole[i]) for i, x in enumerate(told))
+    spec = array(schedule["tile"], f"{at}.tile", 4, 4)
+    tile = tuple(integer(x, f"{at}.tile[{i}]", 1, whole[i]) for i, x in enumerate(spec))
     images, rows, columns, channels = tile
     ins, square, read, sums = layer.ins, layer.kernel**2, widths.read, widths.partial
     number = 1
@@ -104,7 +106,7 @@ def check_conv(size: dict[str, int], capacity: int, schedule: Any, at: str, widt
         passing = schedule.get("passing", _NOTHING)
         shared, turns, passed = _passing(layer, tile, number, rounds, passing, f"{at}.passing")
         loads[shared] -= turns * passed * ({"X": patches, "W": weights}[shared] // ins)
-        held = _room_of_outputs(layer, tile, passing, read, sums)
+        held = _capacity_of_outputs(layer, tile, passing, read, sums)
     elif stays == "inputs":
         if columns != layer.width or channels != layer.outs or (images > 1 and rows != layer.height):
             raise RefusedError(f"{at}.tile", "rows of X stay at full width, for all channels; images stay whole")
@@ -120,7 +122,7 @@ def check_conv(size: dict[str, int], capacity: int, schedule: Any, at: str, widt
         there = ins * square * channels + ins * layer.kernel * layer.reads(columns) + kept
         held = there * read + sums
     fits(held, capacity, widths, at)
-    return Moved({**loads, "Y": 0}, {"Y": layer.batch * layer.height * layer.width * layer.outs}, held)
+    return ScheduleTraffic({**loads, "Y": 0}, {"Y": layer.batch * layer.height * layer.width * layer.outs}, held)
 
 
 def _passing(
@@ -147,7 +149,7 @@ def _passing(
     return shared, turns, resident + turned
 
 
-def _room_of_outputs(layer: _Layer, tile: tuple[int, ...], passing: dict[str, Any], read: int, sums: int) -> int:
+def _capacity_of_outputs(layer: _Layer, tile: tuple[int, ...], passing: dict[str, Any], read: int, sums: int) -> int:
     """The most that a tile of outputs holds, with what passes."""
     images, rows, columns, channels = tile
     resident, turned, group = (int(passing[x]) for x in ("resident", "turned", "group"))

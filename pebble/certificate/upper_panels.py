@@ -21,12 +21,12 @@ from __future__ import annotations
 from typing import Any
 
 from .reading import RefusedError, array, choice, fields, integer
-from .statement import ALIKE, Widths
-from .upper import Moved, fits
+from .statement import ALIKE, ClaimedWidths
+from .upper import ScheduleTraffic, fits
 from .upper_chain import Shape
 
 
-def check_panels(shape: Shape, capacity: int, schedule: Any, at: str, widths: Widths = ALIKE) -> Moved:
+def check_panels(shape: Shape, capacity: int, schedule: Any, at: str, widths: ClaimedWidths = ALIKE) -> ScheduleTraffic:
     """Traffic and room of a network in panels that lack a corner.
 
     Parameters
@@ -46,21 +46,21 @@ def check_panels(shape: Shape, capacity: int, schedule: Any, at: str, widths: Wi
     rows = choice(schedule["side"], f"{at}.side", ("rows", "hidden")) == "rows"
     lines, others = (m, f) if rows else (f, m)
     panels = integer(schedule["panels"], f"{at}.panels", 1, lines)
-    told = array(schedule["corner"], f"{at}.corner", 2, 2)
+    spec = array(schedule["corner"], f"{at}.corner", 2, 2)
     # a line or a column that is in the corner alone would have nothing to do in the panel
-    c = integer(told[0], f"{at}.corner[0]", 1, lines // panels - 1)
-    u = integer(told[1], f"{at}.corner[1]", 1, l - 1)
-    peak = _room(shape, rows, panels, (c, u), widths)
+    c = integer(spec[0], f"{at}.corner[0]", 1, lines // panels - 1)
+    u = integer(spec[1], f"{at}.corner[1]", 1, l - 1)
+    peak = _free_capacity(shape, rows, panels, (c, u), widths)
     fits(peak, capacity, widths, at)
     again = panels * c * others
     if rows:
         loads = {"A": m * k, "B": panels * streams * k * f, "D": (panels * l + u) * f, "H": again, "Y": 0}
     else:
         loads = {"A": panels * m * k, "B": streams * k * f, "D": f * l, "H": again, "Y": m * ((panels - 1) * l + u)}
-    return Moved(loads, {"H": again, "Y": m * l + loads["Y"]}, peak)
+    return ScheduleTraffic(loads, {"H": again, "Y": m * l + loads["Y"]}, peak)
 
 
-def _room(shape: Shape, rows: bool, panels: int, corner: tuple[int, int], widths: Widths) -> int:
+def _free_capacity(shape: Shape, rows: bool, panels: int, corner: tuple[int, int], widths: ClaimedWidths) -> int:
     """The most that is held: a panel with what meets it, or the corners."""
     (c, u), value, output = corner, widths.read, widths.partial
     lines = -(-(shape.m if rows else shape.f) // panels)

@@ -26,40 +26,55 @@ import threading
 from collections.abc import Sequence
 from importlib import import_module
 from types import ModuleType
+from typing import NoReturn
 
 from pebble import __version__
-from pebble.errors import InputError, PebbleError, UnknownNameError
+from pebble.errors import InputError, PebbleError, UnknownNameError, to_a_terminal
 from pebble.system.compiled import VARIABLE
 
-# name -> one line of help. The module is pebble.cli.<name>.
-COMMANDS: dict[str, str] = {
-    "bound": "the least traffic any schedule can have, proved, beside the best schedule known",
-    "verify": "check a certificate, without what wrote it",
-    "prove": "the proof of a bound for a reader, with its numbers filled in",
-    "figure": "a figure of a proof, of walks, roofs or energies; its help names all",
-    "compare": "the simulated traffic of each tile order, against the proved bound",
-    "tune": "the schedule that moves least on a GPU, searched",
-    "tile": "block tile, stages and warps for a workload on a GPU, by an advisor's rule, with modelled time",
-    "cycles": "the arithmetic of one k-tile on an SM: compute, L2, DRAM, the stages that hide them",
-    "stream": "items a thread and vector width of a memory-bound kernel, from bytes in flight",
-    "simulate": "one schedule through one cache",
-    "time": "how long each schedule takes by the model, beside the proved floor, and what binds",
-    "export": "a schedule as a table, a Triton file that runs, a CUDA header",
-    "curve": "the simulated traffic of each schedule at every cache size, over the proved bound",
-    "decode": "a decode step: the KV cache's share of the least traffic, what fits on chip",
-    "dag": "a computation DAG: write it, count it, draw it",
-    "solve": "the cheapest pebbling of a computation DAG, proved, or the tightest interval",
-    "sweep": "every combination of workloads, machines, orders and tiles, into one store of results",
-    "results": "what a store of a sweep holds: filtered, queried, exported",
-    "replay": "a pebbling of your own: checked, costed, beside the optimum",
-    "ncu": "a profiler's report: its kernels, and how far each is from the proved least",
-    "coalesce": "requests and sectors of a warp's loads and stores",
-    "report": "one page for a browser, from documents of other commands",
-    "schedules": "list the tile orders, with their sources",
-    "machines": "list the GPUs, or explain one",
-    "workloads": "list the workload families, models and layers",
-    "versions": "versions of pebble and of what it stands on",
+# What a command is for -> name -> one line of help. The module is pebble.cli.<name>.
+_GROUPS: dict[str, dict[str, str]] = {
+    "first": {
+        "advise": "what to run: tile, stages, warps and order, what that takes and what is proved to be needed",
+        "bound": "the least traffic any schedule can have, proved, beside the best schedule known",
+        "compare": "the simulated traffic of each tile order, against the proved bound",
+        "solve": "the cheapest pebbling of a computation DAG, proved, or the tightest interval",
+        "figure": "a figure of a proof, of walks, roofs or energies; its help names all",
+    },
+    "proofs": {
+        "verify": "check a certificate, without what wrote it",
+        "prove": "the proof of a bound for a reader, with its numbers filled in",
+        "dag": "a computation DAG: write it, count it, draw it",
+        "replay": "a pebbling of your own: checked, costed, beside the optimum",
+    },
+    "kernels": {
+        "tune": "the schedule that moves least on a GPU, searched",
+        "tile": "block tile, stages and warps for a workload on a GPU, by an advisor's rule, with modelled time",
+        "time": "how long each schedule takes by the model, beside the proved floor, and what binds",
+        "simulate": "one schedule through one cache",
+        "curve": "the simulated traffic of each schedule at every cache size, over the proved bound",
+        "export": "a schedule as a table, a Triton file that runs, a CUDA header",
+        "cycles": "the arithmetic of one k-tile on an SM: compute, L2, DRAM, the stages that hide them",
+        "stream": "items a thread and vector width of a memory-bound kernel, from bytes in flight",
+        "decode": "a decode step: the KV cache's share of the least traffic, what fits on chip",
+        "schedules": "list the tile orders, with their sources",
+    },
+    "measurements": {
+        "ncu": "a profiler's report: its kernels, and how far each is from the proved least",
+        "coalesce": "requests and sectors of a warp's loads and stores",
+    },
+    "many questions": {
+        "sweep": "every combination of workloads, machines, orders and tiles, into one store of results",
+        "results": "what a store of a sweep holds: filtered, queried, exported",
+        "report": "one page for a browser, from documents of other commands",
+    },
+    "lists": {
+        "machines": "list the GPUs, or explain one",
+        "workloads": "list the workload families, models and layers",
+        "versions": "versions of pebble and of what it stands on",
+    },
 }
+COMMANDS: dict[str, str] = {name: text for group in _GROUPS.values() for name, text in group.items()}
 
 SHAPES = "shape"  # the group of the options that give a workload's sizes
 FAMILIES = "parameters of families"  # and those of a DAG's
@@ -98,11 +113,11 @@ def _fitted(line: str, width: int, hang: str = "  ") -> str:
 class _Parser(argparse.ArgumentParser):
     """argparse, but every mistake is one sentence and nothing is abbreviated."""
 
-    def error(self, message: str) -> None:  # type: ignore[override]
+    def error(self, message: str) -> NoReturn:
         if message.startswith("unrecognized arguments: "):
             known = [text for text, a in self._option_string_actions.items() if a.help != argparse.SUPPRESS]
             words = [word.partition("=")[0] for word in message.split() if word.startswith("--")]
-            if near := [found for word in words[:1] for found in difflib.get_close_matches(word[:200], known, 1)]:
+            if near := [result for word in words[:1] for result in difflib.get_close_matches(word[:200], known, 1)]:
                 raise InputError(f"{message}; did you mean {near[0]}? See `{self.prog} --help`.")
         raise InputError(f"{self._sentence(message)}; see `{self.prog} --help`.")
 
@@ -112,10 +127,10 @@ class _Parser(argparse.ArgumentParser):
             needed = (a for a in self._actions if a.required)
             words = [f"{a.option_strings[-1]} {a.metavar}" if a.option_strings else _argument(a) for a in needed]
             return f"{missing[1]} missing, expected `{' '.join([self.prog, *words])}`"
-        found = re.fullmatch(r"argument (\S+): (.*)", message, re.DOTALL)
-        names = found[1].split("/") if found else []
+        result = re.fullmatch(r"argument (\S+): (.*)", message, re.DOTALL)
+        names = result[1].split("/") if result else []
         action = next((a for a in self._actions if names in ([*a.option_strings], [a.metavar])), None)
-        if found is None or action is None:
+        if result is None or action is None:
             return message
         choices = ", ".join(action.choices or ())
         value = f"{action.metavar or choices or action.dest.upper()}: {action.help}"
@@ -125,8 +140,8 @@ class _Parser(argparse.ArgumentParser):
             ("invalid int value: ('.*')", r"\1", "a whole number"),
             ("ignored explicit argument ('.*')", r"\1", "it alone, without a value"),
         ):
-            if told := re.fullmatch(pattern, found[2], re.DOTALL):
-                return f"{found[1]}: got {told.expand(got)}, expected {expected}"
+            if spec := re.fullmatch(pattern, result[2], re.DOTALL):
+                return f"{result[1]}: got {spec.expand(got)}, expected {expected}"
         return message
 
     def _check_value(self, action: argparse.Action, value: object) -> None:
@@ -158,9 +173,14 @@ def _usage() -> str:
         "",
         _fitted(purpose, columns, ""),
         "",
-        "commands:",
-        *(_fitted(f"  {name:<{width}}  {text}", columns, " " * (width + 2)) for name, text in COMMANDS.items()),
-        "",
+        *itertools.chain.from_iterable(
+            [
+                f"{purpose}:",
+                *(_fitted(f"  {name:<{width}}  {text}", columns, " " * (width + 2)) for name, text in commands.items()),
+                "",
+            ]
+            for purpose, commands in _GROUPS.items()
+        ),
         _fitted("`pebble COMMAND --help` explains one; every command takes --json.", columns, ""),
         _fitted(kept, columns, ""),
         _fitted(example, columns),
@@ -210,9 +230,19 @@ def _dispatch(arguments: Sequence[str]) -> int:
     from pebble.cli._output import set_command
 
     set_command(["pebble", *arguments])
-    code = module.run(parser.parse_args(_join_negative_values(arguments[1:])))
+    requested = parser.parse_args(_join_negative_values(arguments[1:]))
+    _tell_sku(str(vars(requested).get("gpu") or vars(requested).get("sku") or ""))
+    code = module.run(requested)
     assert isinstance(code, int)
     return code
+
+
+def _tell_sku(name: str) -> None:
+    """A chip has several SKUs: which one a short name stands for."""
+    from pebble.models.machine import SHORT_NAMES
+
+    if sku := SHORT_NAMES.get(name.lower()):
+        print(f"pebble: {name} is taken as {sku}", file=sys.stderr)
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -221,9 +251,11 @@ def main(argv: Sequence[str] | None = None) -> int:
     Without ``argv`` it is that of the process, which then ends.
     """
     if argv is not None:
-        return _answer(list(argv))
+        with to_a_terminal():
+            return _answer(list(argv))
     try:
-        code = _answer(sys.argv[1:])
+        with to_a_terminal():
+            code = _answer(sys.argv[1:])
     finally:
         # the process ends: to look through millions of objects for cycles would take seconds; but what of DuckDB is not
         # freed complains on stderr

@@ -27,21 +27,21 @@ def _count(value: float | None, spec: str = ",.0f") -> str:
     return "-" if value is None else format(value, spec)
 
 
-def print_launches(found: NcuReport) -> None:
+def print_launches(result: NcuReport) -> None:
     """The kernels of a report."""
     rows = []
-    for launch in found.launches:
+    for launch in result.launches:
         time, tensor = launch.value("time_nanoseconds"), launch.value("tensor_percent")
         hits = [launch.value(f"{level}_hit_percent") for level in ("l1", "l2")]
-        mark = " *" if launch is found.critical.launch else ""
-        moved = [launch.value(f"dram_{kind}_bytes") for kind in ("read", "write")]
+        mark = " *" if launch is result.critical.launch else ""
+        traffic = [launch.value(f"dram_{kind}_bytes") for kind in ("read", "write")]
         blocks = "-" if launch.blocks is None else str(launch.blocks)
         rows.append(
             [
                 _plain(f"{launch.ident} {launch.short_name}{mark}"),
                 "x".join(map(str, launch.grid)).removesuffix("x1").removesuffix("x1") if launch.grid else blocks,
                 "-" if time is None else f"{time / 1e3:,.2f}",
-                *("-" if amount is None else format_bytes(amount) for amount in moved),
+                *("-" if amount is None else format_bytes(amount) for amount in traffic),
                 *(_count(launch.value(key)) for key in _COUNTS),
                 *("-" if share is None else f"{share:.1f}%" for share in (*hits, tensor)),
             ]
@@ -50,41 +50,41 @@ def print_launches(found: NcuReport) -> None:
               "L1 ld requests", "L1 st requests", "L1 hit", "L2 hit", "tensor"]  # fmt: skip
     print(_output.table(header, rows))
     print()
-    _print_what_to_know(found)
+    _print_what_to_know(result)
 
 
-def _print_what_to_know(found: NcuReport) -> None:
+def _print_what_to_know(result: NcuReport) -> None:
     """The critical kernel, what the counters do not say, and notes."""
-    critical = found.critical
+    critical = result.critical
     _output.say(_plain(f"* critical kernel: {critical.launch.ident} {critical.launch.short_name} ({critical.why})"))
-    _output.say(f"limit: {found.limit.text}", "  ")
+    _output.say(f"limit: {result.limit.text}", "  ")
     _print_hits(critical.launch)
-    past = [launch.ident for launch in found.launches if _past_l1(launch)]
+    past = [launch.ident for launch in result.launches if _past_l1(launch)]
     if past:
         _output.say(
             f"note: {', '.join(past[:8])}: copies by TMA pass the L1's counters by, so its sectors are not counted"
         )
     chips: dict[str, list[str]] = {}
-    for launch in found.launches:
+    for launch in result.launches:
         chips.setdefault(launch.device or launch.compute_capability, []).append(launch.ident)
     if len(chips) > 1:
         say_where = "; ".join(f"{chip or 'not said'}: {', '.join(idents[:8])}" for chip, idents in chips.items())
         _output.say(_plain(f"note: launches of several GPUs: {say_where}"))
     missing: dict[str, list[str]] = {}
-    for launch in found.launches:
+    for launch in result.launches:
         for quantity in launch.missing:
             missing.setdefault(f"{quantity.what} ({quantity.sources[0].metric})", []).append(launch.ident)
     for what, idents in missing.items():
         of = (
             ""
-            if len(idents) == len(found.launches)
+            if len(idents) == len(result.launches)
             else f" of {', '.join(idents[:8])}" + " and more" * (len(idents) > 8)
         )
         _output.say(f"missing: {what}{of}")
-    for launch in found.launches:
+    for launch in result.launches:
         for note in launch.notes:
             _output.say(_plain(f"note: {launch.ident}: {note}"))
-    for note in found.profile.notes:
+    for note in result.profile.notes:
         _output.say(_plain(f"note: {note}"))
 
 
@@ -94,9 +94,9 @@ def _print_hits(launch: Launch) -> None:
     known = [f"{level} {rate:.1f} %" for level, rate in rates if rate is not None]
     if not known:
         return
-    moved, fabric = launch.value("dram_bytes"), launch.value("l2_fabric_sectors")
+    traffic, fabric = launch.value("dram_bytes"), launch.value("l2_fabric_sectors")
     twice = "; L2 looks up twice what lies in its other partition" if fabric else ""
-    left = "" if moved is None else f"; DRAM moved {format_bytes(moved)}"
+    left = "" if traffic is None else f"; DRAM moved {format_bytes(traffic)}"
     _output.say(f"hit rates: {', '.join(known)}, of the sectors loaded and stored there{twice}{left}", "  ")
 
 
@@ -105,42 +105,42 @@ def _past_l1(launch: Launch) -> bool:
     return (launch.value("tensor_percent") or 0) >= 1 and launch.value("l1_load_sectors") == 0
 
 
-def print_identified(found: Identified, known: str = "") -> None:
+def print_identified(result: Identified, known: str = "") -> None:
     """What a kernel computes; ``known`` is what was said of the result's shape."""
     say = _output.say
-    say(_plain(f"kernel   {found.launch.ident} {found.launch.short_name} ({found.why})"))
-    say(f"computes {found.computes}")
-    if found.stored is None:
+    say(_plain(f"kernel   {result.launch.ident} {result.launch.short_name} ({result.why})"))
+    say(f"computes {result.computes}")
+    if result.stored is None:
         say("stores   not in the report")
-    elif found.stored[1] == "stored sectors":
-        say(f"stores   {found.stored[0]:,} sectors")
+    elif result.stored[1] == "stored sectors":
+        say(f"stores   {result.stored[0]:,} sectors")
     else:
-        say(f"stores   about {found.stored[0]:,} sectors: none passed the L1's counters; told from L2's writes")
-    if found.stores is not None:
-        say(f"type     {found.stores.text}")
-    if found.computes == "attention" and found.stores is not None and not found.heads:
-        say(f"heads    none of usual width fills {found.stores.cols:,} columns with a log-sum-exp beside")
-    if len(found.heads) > 1:
-        say(f"heads    ambiguous; {len(found.heads)} fit:")
-    for heads, dim, size in found.heads:
+        say(f"stores   about {result.stored[0]:,} sectors: none passed the L1's counters; told from L2's writes")
+    if result.stores is not None:
+        say(f"type     {result.stores.text}")
+    if result.computes == "attention" and result.stores is not None and not result.heads:
+        say(f"heads    none of usual width fills {result.stores.cols:,} columns with a log-sum-exp beside")
+    if len(result.heads) > 1:
+        say(f"heads    ambiguous; {len(result.heads)} fit:")
+    for heads, dim, size in result.heads:
         what = f"{heads} heads of {dim} values of {size} bytes, each row and head with an fp32 log-sum-exp"
-        say(f"heads    {what}" if len(found.heads) == 1 else what, "" if len(found.heads) == 1 else "  ")
-    if found.shape is not None:
-        say(f"shape    {found.shape.text}")
-    elif found.shapes:
-        say(f"shape    ambiguous; {len(found.shapes)} fit, the likeliest first:")
-        for shape in found.shapes:
+        say(f"heads    {what}" if len(result.heads) == 1 else what, "" if len(result.heads) == 1 else "  ")
+    if result.shape is not None:
+        say(f"shape    {result.shape.text}")
+    elif result.shapes:
+        say(f"shape    ambiguous; {len(result.shapes)} fit, the likeliest first:")
+        for shape in result.shapes:
             say(shape.text, "  ")
-    elif found.computes == "gemm":
+    elif result.computes == "gemm":
         why = f"the counters tell none of {known}" if known else "the counters do not tell it"
         say(f"shape    {why}; `--workload` says it to `pebble ncu compare`")
 
 
-def print_judgement(found: Judgement) -> None:
+def print_judgement(result: Judgement) -> None:
     """Measured beside proved."""
-    say, measured, compared = _output.say, found.measured, found.comparison
-    names = ", ".join(dict.fromkeys(f"{launch.ident} {launch.short_name}" for launch in found.launches))
-    say(_plain(f"{names} ({found.why}): {found.workload.label}"))
+    say, measured, compared = _output.say, result.measured, result.comparison
+    names = ", ".join(dict.fromkeys(f"{launch.ident} {launch.short_name}" for launch in result.launches))
+    say(_plain(f"{names} ({result.why}): {result.workload.label}"))
     say(f"simulated as: {compared.kernel.runs_and_why}, {compared.kernel.cache}")
     print()
     parts = [
@@ -148,64 +148,66 @@ def print_judgement(found: Judgement) -> None:
         for b, w in ((measured.read_bytes, "read"), (measured.write_bytes, "written"))
         if b is not None
     ]
-    ratio = "" if found.ratio is None else f" ({format_ratio(found.ratio, '.2f')}x the bound{_why_below(found)})"
     apart = ", ".join(parts) or "reads and writes not apart"
-    say(f"measured       {format_bytes(measured.dram_bytes or 0)}{ratio}: {apart}")
-    bound = found.bound
+    say(f"measured       {format_bytes(measured.dram_bytes or 0)}: {apart}")
+    bound = result.bound
     whose = "nothing this chip runs moves less" if compared.chip else "no order of this kernel moves less"
     held = format_capacity(bound.capacity.bytes)
     say(f"proved bound   {format_bytes(bound.bound.bytes)}: {whose} ({held} held on chip)")
-    say(f"best schedule  {format_bytes(compared.best_found[0])}: {compared.best_told}")
+    if result.ratio is not None:
+        say(f"ratio          {format_ratio(result.ratio, '.2f')}, measured to proved{_why_below(result)}")
+    say(f"best schedule  {format_bytes(compared.best_known[0])}: {compared.best_described}")
     if measured.nanoseconds:
-        rates = [value / measured.nanoseconds for value in (measured.dram_bytes or 0, found.workload.flops / 1e3)]
+        rates = [value / measured.nanoseconds for value in (measured.dram_bytes or 0, result.workload.flops / 1e3)]
         say(
             f"time           {measured.nanoseconds / 1e6:,.4g} ms, {rates[0]:,.4g} GB/s of DRAM, {rates[1]:,.4g} TFLOPS"
         )
-    say(f"limit          {found.limit.text}")
-    near = found.nearest
-    if near is not None and not found.told_apart:
+    say(f"limit          {result.limit.text}")
+    near = result.nearest
+    if near is not None and not result.distinguished:
         say(
-            f"nearest order  none is nearer than another: {found.name_of(found.alike[0])} would read "
+            f"nearest order  none is nearer than another: {result.name_of(result.alike[0])} would read "
             f"{format_bytes(near.read_bytes)} ({near.error:+.1%})"
         )
     elif near is not None:
-        others = [f"{one.order}, {one.execution}" for one in found.as_near[:6]]
-        more = len(found.as_near) - len(others)
+        others = [f"{element.order}, {element.execution}" for element in result.as_near[:6]]
+        more = len(result.as_near) - len(others)
         far = ", which is far off" if abs(near.error) > _FAR else ""
         also = f"; not to be told from it: {'; '.join(others)}{f' and {more} more' if more else ''}" if others else ""
         say(f"nearest order  {near.order}, {near.execution} ({near.error:+.1%}){far}{also}")
     print()
-    say(found.reads.text)
-    say(found.writes.text)
+    say(result.reads.text)
+    say(result.writes.text)
     print()
     rows = [
-        [found.name_of(tied), one.execution, *(f"{moved / 1e6:,.1f}" for moved in (one.read_bytes, one.write_bytes)),
-         f"{one.error:+.1%}"]
-        for tied in found.alike[:_MOST_ORDERS] for one in tied[:1]
+        [result.name_of(tied), tied[0].execution,
+         f"{tied[0].read_bytes / 1e6:,.1f}", f"{tied[0].write_bytes / 1e6:,.1f}",
+         f"{tied[0].error:+.1%}"]
+        for tied in result.alike[:_MOST_ORDERS]
     ]  # fmt: skip
     print(_output.table(["order", "execution", "read MB", "write MB", "error"], rows, left=2))
-    for tied in found.alike[:_MOST_ORDERS]:
+    for tied in result.alike[:_MOST_ORDERS]:
         if 1 < len(tied) < len(compared.orders):
-            say(f"the same: {', '.join(one.order for one in tied)}")
-    if len(found.alike) > _MOST_ORDERS:
-        say(f"and {sum(map(len, found.alike[_MOST_ORDERS:]))} more, farther off (`--json` lists all)")
-    for note in found.notes:
+            say(f"the same: {', '.join(item.order for item in tied)}")
+    if len(result.alike) > _MOST_ORDERS:
+        say(f"and {sum(map(len, result.alike[_MOST_ORDERS:]))} more, farther off (`--json` lists all)")
+    for note in result.notes:
         say(_plain(f"note: {note}"))
 
 
-def _why_below(found: Judgement) -> str:
+def _why_below(result: Judgement) -> str:
     """Why less was measured than is proved."""
-    if found.ratio is None or found.ratio >= 1:
+    if result.ratio is None or result.ratio >= 1:
         return ""
-    reads, writes = found.reads, found.writes
+    reads, writes = result.reads, result.writes
     late = writes.kind == "below" and reads.kind not in ("below", "unknown")
     return "; the rest is written later" if late else "; see reads and writes"
 
 
-def print_dims(found: Recovered) -> None:
+def print_dims(result: Recovered) -> None:
     """A model's dimensions."""
-    say, dims = _output.say, found.found
-    say(found.summary())
+    say, dims = _output.say, result.found
+    say(result.summary())
     say(f"counters{' and grids' * dims.by_grid} of {len(dims.samples)} lengths, {_agreement(dims)}")
     rows = [
         [
@@ -221,11 +223,11 @@ def print_dims(found: Recovered) -> None:
     if rows:
         print()
         print(_output.table(["layers of named models", "N", "K", "bytes", "tile", "misfit"], rows))
-    if dims.integers_fitting and (found.ambiguous or not dims.named):
+    if dims.integers_fitting and (result.ambiguous or not dims.named):
         some = ", ".join(f"{fit.n} x {fit.k}" for fit in dims.integers[:5])
         more = " ..." if dims.integers_fitting > 5 else ""
         say(f"of multiples of {STEP}, {dims.integers_fitting} pairs fit: {some}{more}")
-    for note in found.notes:
+    for note in result.notes:
         say(_plain(f"note: {note}"))
 
 

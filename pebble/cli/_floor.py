@@ -6,7 +6,7 @@ import argparse
 
 from pebble.cli import _output
 from pebble.models.rates import ACCUMULATORS, Rate
-from pebble.reports.timed import Timed
+from pebble.reports.timed import WorkloadTime
 from pebble.timing.energy import Energy, energy_tables
 from pebble.timing.floor import TITLES, FloorPart, TimeFloor
 from pebble.units import format_bytes, format_capacity, format_seconds
@@ -38,8 +38,9 @@ def print_floor(floor: TimeFloor, verdict: str, dtype: str) -> None:
         say(missing, "  ")
     if floor.warm_seconds < floor.seconds:
         say(
-            f"warm       {format_seconds(floor.warm_seconds)} if L2 ({format_capacity(floor.kept_bytes)}) is full of "
-            "what is needed at the start and of dirty lines at the end",
+            f"warm       {format_seconds(floor.warm_seconds)} if the caches before DRAM "
+            f"({format_capacity(floor.kept_bytes)}) are full of what is needed at the start and of dirty "
+            "lines at the end",
             "  ",
         )
     known = {part.name: part.sustained for part in floor.parts if part.sustained is not None}
@@ -83,7 +84,7 @@ def rates_line(floor: TimeFloor, dtype: str) -> str:
     )
 
 
-def print_energy(timed: Timed, orders: dict[str, Energy] | None = None) -> None:
+def print_energy(timed: WorkloadTime, orders: dict[str, Energy] | None = None) -> None:
     """The estimate of the bounds, of each order, and what the table counts."""
     if timed.table is None or timed.energy is None:
         return

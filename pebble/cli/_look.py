@@ -8,7 +8,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from pebble.errors import InputError
-from pebble.plots.look import STYLES, WIDTHS_INCHES, Look, looking
+from pebble.plots.look import STYLES, WIDTHS_INCHES, Look, looking, read_look
 from pebble.plots.save import check_figure_path, save_figure
 
 if TYPE_CHECKING:
@@ -44,9 +44,16 @@ def look_of(args: argparse.Namespace) -> Look:
     InputError
         A malformed option.
     """
+    return read_look(**look_arguments(args))
+
+
+def look_arguments(args: argparse.Namespace) -> dict[str, Any]:
+    """The same as `pebble.figure` takes it."""
     _take_width(args)
-    family, points = _font(args.font)
-    return Look(_width(args.figure_width), family, points, args.style or STYLES[0], args.log, not args.no_title)
+    return {
+        "width": args.figure_width, "font": args.font, "style": args.style or STYLES[0], "log": args.log,
+        "title": not args.no_title,
+    }  # fmt: skip
 
 
 def check_figure(args: argparse.Namespace) -> None:
@@ -63,7 +70,7 @@ def check_figure(args: argparse.Namespace) -> None:
         check_figure_path(args.figure)
         return
     for option in _OPTIONS:
-        if getattr(args, option):
+        if vars(args)[option]:
             name = option.removeprefix("figure_").replace("_", "-")
             raise InputError(f"--{name}: got it without --figure, whose look it is; add --figure FILE or leave it out.")
 
@@ -89,33 +96,7 @@ def write_figure(
 
 def _take_width(args: argparse.Namespace) -> None:
     """--width is the figure's wherever the workload has none of that name."""
-    given = getattr(args, "parameter_width", None)
-    if given is not None and getattr(args, "workload", getattr(args, "dag", None)) != "conv2d":
+    options = vars(args)
+    given = options.get("parameter_width")
+    if given is not None and options.get("workload", options.get("dag")) != "conv2d":
         args.figure_width, args.parameter_width = given, None
-
-
-def _number(text: str) -> float | None:
-    try:
-        return float(text)
-    except ValueError:
-        return None
-
-
-def _width(text: str | None) -> float | None:
-    if text is None or text in WIDTHS_INCHES:
-        return WIDTHS_INCHES.get(text or "")
-    inches = _number(text)
-    if inches is None:
-        raise InputError(f"--width: got {text!r}, expected {', '.join(WIDTHS_INCHES)} or inches such as 3.33.")
-    return inches
-
-
-def _font(text: str | None) -> tuple[str | None, float | None]:
-    if text is None:
-        return None, None
-    family, colon, points = text.rpartition(":")
-    if (size := _number(points)) is not None:
-        return family or None, size
-    if colon or not points:
-        raise InputError(f"--font: got {text!r}, expected a typeface, points, or both, such as serif:9.")
-    return points, None

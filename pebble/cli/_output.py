@@ -52,29 +52,29 @@ def table(headers: Sequence[str], rows: Iterable[Sequence[str]], left: int = 1, 
     for them. A file or a pipe without a stated width (``COLUMNS``) gets all columns.
     """
     cells = [list(headers), *[list(row) for row in rows]]
-    room = width() if sys.stdout.isatty() or os.environ.get("COLUMNS") else sys.maxsize
+    space = width() if sys.stdout.isatty() or os.environ.get("COLUMNS") else sys.maxsize
     widths = [max(len(row[i]) for row in cells) for i in range(len(headers))]
     shown = list(range(len(headers)))
     kept = sorted((i for i in shown[1:] if headers[i] in keep), key=lambda i: keep.index(headers[i]))
     # what goes first: numbers from the right, then further columns of text
     others = sorted((i for i in shown[1:] if i not in kept), key=lambda i: (i >= left, i))
     least = min(2, len(shown))
-    while others and len(shown) > least and _across(widths, shown) > room:
+    while others and len(shown) > least and _across(widths, shown) > space:
         shown.remove(others.pop())
     cut = [min(width, _SHORTEST_NAME) if i < left else width for i, width in enumerate(widths)]
-    while kept and len(shown) > least and _across(cut, shown) > room:
+    while kept and len(shown) > least and _across(cut, shown) > space:
         shown.remove(kept.pop())
     for i in sorted((i for i in shown if i < left), key=lambda i: -widths[i]):
-        widths[i] = max(cut[i], widths[i] - max(0, _across(widths, shown) - room))
-    if (over := _across(widths, shown) - room) > 0:
+        widths[i] = max(cut[i], widths[i] - max(0, _across(widths, shown) - space))
+    if (over := _across(widths, shown) - space) > 0:
         widest = max(shown, key=lambda i: widths[i])
         widths[widest] = max(4, widths[widest] - over)
     lines = ["  ".join(_cell(row[i], widths[i], i < left) for i in shown) for row in cells]
-    out = [lines[0].rstrip(), "-" * min(room, len(lines[0])), *(line.rstrip() for line in lines[1:])]
+    out = [lines[0].rstrip(), "-" * min(space, len(lines[0])), *(line.rstrip() for line in lines[1:])]
     hidden = [headers[i] for i in range(len(headers)) if i not in shown]
     if hidden:
-        text = f"left out at {room} columns: {', '.join(hidden)} (a wider terminal shows them)"
-        out.append(textwrap.fill(text, room, subsequent_indent="  ", break_on_hyphens=False))
+        text = f"left out at {space} columns: {', '.join(hidden)} (a wider terminal shows them)"
+        out.append(textwrap.fill(text, space, subsequent_indent="  ", break_on_hyphens=False))
     return "\n".join(out)
 
 
@@ -82,6 +82,6 @@ def _across(widths: Sequence[int], shown: Sequence[int]) -> int:
     return sum(widths[i] for i in shown) + 2 * (len(shown) - 1)
 
 
-def _cell(text: str, room: int, left: bool) -> str:
-    text = text if len(text) <= room else text[: room - 3] + "..."
-    return text.ljust(room) if left else text.rjust(room)
+def _cell(text: str, space: int, left: bool) -> str:
+    text = text if len(text) <= space else text[: space - 3] + "..."
+    return text.ljust(space) if left else text.rjust(space)

@@ -5,24 +5,10 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING
 
-from pebble.reports import kernel_compare
+from pebble.reports import simulated_orders
+from pebble.system.progress import stderr_bar
 from pebble.tuning import Progress, silent
-
-if TYPE_CHECKING:
-    from rich.progress import Progress as Bar
-
-
-def stderr_bar(text: str = "{task.description}", place: int = 0) -> Bar:
-    """Text, bar, count and time on standard error, gone when done; ``place`` is where among them the text stands."""
-    from rich.console import Console
-    from rich.progress import BarColumn, MofNCompleteColumn, ProgressColumn, TextColumn, TimeElapsedColumn
-    from rich.progress import Progress as Bar
-
-    columns: list[ProgressColumn] = [BarColumn(), MofNCompleteColumn(), TimeElapsedColumn()]
-    columns.insert(place, TextColumn(text))
-    return Bar(*columns, console=Console(stderr=True), transient=True)
 
 
 @contextmanager
@@ -48,11 +34,11 @@ def stages(of: str) -> Iterator[Callable[[str], object]]:
 
 
 @contextmanager
-def schedules_bar() -> Iterator[Callable[[int], kernel_compare.Progress]]:
+def schedules_bar() -> Iterator[Callable[[int], simulated_orders.Progress]]:
     """What `compare` takes as ``progress``, as a bar on standard error."""
     with stderr_bar("{task.description:<28}") as bar:
 
-        def start(total: int) -> kernel_compare.Progress:
+        def start(total: int) -> simulated_orders.Progress:
             task = bar.add_task("simulating", total=total)
             return lambda name: bar.update(task, advance=1, description=name)
 

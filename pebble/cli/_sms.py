@@ -29,9 +29,9 @@ def add_level_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--multicast", metavar="C", help="sm-local: SMs that one read of L2 may feed (1)")
 
 
-def _mb(moved_bytes: float) -> str:
+def _mb(traffic_total: float) -> str:
     """Megabytes, with as many digits as tell small problems apart."""
-    return f"{moved_bytes / 1e6:,.{1 if moved_bytes >= 10e6 else 3}f}"
+    return f"{traffic_total / 1e6:,.{1 if traffic_total >= 10e6 else 3}f}"
 
 
 def _say_game(document: dict[str, Any]) -> None:
@@ -45,11 +45,11 @@ def _say_game(document: dict[str, Any]) -> None:
         )
 
 
-def print_sm_comparison(found: SmComparison) -> None:
+def print_sm_comparison(result: SmComparison) -> None:
     """The comparison for a reader."""
-    document, capacity, say = found.document(), found.capacity, _output.say
+    document, capacity, say = result.document(), result.capacity, _output.say
     held = f"each holds {format_capacity(capacity.bytes)}: {capacity.detail}"
-    say(f"{found.workload.label}: L2 to SMs, {found.buffers}; {held}")
+    say(f"{result.workload.label}: L2 to SMs, {result.buffers}; {held}")
     _say_game(document)
     print()
     say(f"proved bound     {format_bytes(document['lower_bound']['bytes'])}: however the work is split")
@@ -72,13 +72,13 @@ def print_sm_comparison(found: SmComparison) -> None:
     ]
     heads = ["schedule", "L2 to SM MB", "SM to SM MB", "to L2 MB", "cost MB", "into an SM MB", "imbalance", "x bound"]
     print(_output.table(heads, rows, keep=("cost MB", "imbalance", "x bound")))
-    for note in found.notes:
+    for note in result.notes:
         say(f"note: {note}")
 
 
-def print_sm_bound(found: SmBound) -> None:
+def print_sm_bound(result: SmBound) -> None:
     """The bound for a reader."""
-    document, say = found.document(), _output.say
+    document, say = result.document(), _output.say
     lower, balanced, upper = document["lower_bound"], document["balanced_bound"], document["upper_bound"]
     into = document["into_sms"]
     capacity, sms = document["capacity"], document["sms"]
@@ -121,7 +121,7 @@ def print_sm_bound(found: SmBound) -> None:
         for model in document["models"]
     ]
     print(_output.table(["buffers", "bound MB", "balanced MB", "x pooled"], rows))
-    for note in found.notes:
+    for note in result.notes:
         say(f"note: {note}")
 
 

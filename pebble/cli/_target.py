@@ -10,6 +10,8 @@ from pebble.models.caches import policies_help
 from pebble.schedules.execution import EXECUTION_HELP
 
 _WHERE = ("gpu", "machine", "cache")
+_OWN_TILE = "128x128 and 128 bytes of k, or less where that does not fit"
+_OWN_STAGES = "what fits in shared memory"
 _KERNEL = ("tile", "sms", "blocks_per_sm", "stages", "policy", "execution", "cluster", "seed", "allow_infeasible")
 
 
@@ -33,17 +35,18 @@ def add_accumulate_argument(parser: argparse.ArgumentParser) -> None:
     )
 
 
-def add_kernel_arguments(parser: argparse.ArgumentParser, execution: bool = True) -> None:
-    """How a tiled kernel runs; ``execution``: also in time."""
+def add_kernel_arguments(parser: argparse.ArgumentParser, execution: bool = True, advised: bool = True) -> None:
+    """How a tiled kernel runs; ``execution``: also in time; ``advised``: by default as `advise` picks it."""
+    tile, stages, blocks = _OWN_TILE, _OWN_STAGES, "1"
+    if advised:
+        tile = f"with --gpu what `pebble advise` picks; with --cache and --policy {_OWN_TILE}"
+        blocks = "as advised; with --tile 1"
+        stages = f"as advised; with --tile {_OWN_STAGES}"
     group = parser.add_argument_group("kernel")
     group.add_argument("--sms", metavar="P", help="SMs (with --cache; with --gpu the chip's, unless given)")
-    group.add_argument(
-        "--tile", metavar="BMxBNxBK", help="block tile (128x128 and 128 bytes of k, or less where that does not fit)"
-    )
-    group.add_argument("--blocks-per-sm", metavar="B", help="blocks that run at once on an SM (1)")
-    group.add_argument(
-        "--stages", metavar="N", help="steps whose tiles a block holds at once (what fits in shared memory)"
-    )
+    group.add_argument("--tile", metavar="BMxBNxBK", help=f"block tile ({tile})")
+    group.add_argument("--blocks-per-sm", metavar="B", help=f"blocks that run at once on an SM ({blocks})")
+    group.add_argument("--stages", metavar="N", help=f"steps whose tiles a block holds at once ({stages})")
     group.add_argument(
         "--allow-infeasible", action="store_true", default=None, help="simulate also a kernel that the chip cannot run"
     )
@@ -59,14 +62,15 @@ def add_kernel_arguments(parser: argparse.ArgumentParser, execution: bool = True
 
 def where(args: argparse.Namespace) -> dict[str, Any]:
     """--gpu, --machine and --cache as keywords."""
-    return {key: getattr(args, key) for key in _WHERE}
+    return {key: vars(args)[key] for key in _WHERE}
 
 
 def kernel(args: argparse.Namespace) -> dict[str, Any]:
     """The same, and the kernel's options, those that were given."""
-    found = {key: value for key in (*_WHERE, *_KERNEL) if (value := getattr(args, key, None)) is not None}
-    wide = getattr(args, "accumulate", None)
-    return found if wide is None else found | {"accumulators": wide}
+    options = vars(args)
+    result = {key: value for key in (*_WHERE, *_KERNEL) if (value := options.get(key)) is not None}
+    wide = options.get("accumulate")
+    return result if wide is None else result | {"accumulators": wide}
 
 
 def seconds(option: str, text: str) -> float:

@@ -1,4 +1,4 @@
-"""The WORKLOAD argument and the options of all families, shared by all commands that take one."""
+"""The WORKLOAD argument, the options of all families, and which schedules are set side by side: shared by commands."""
 
 from __future__ import annotations
 
@@ -8,7 +8,8 @@ from typing import Any
 
 from pebble.cli import SHAPES
 from pebble.errors import InputError
-from pebble.families import DTYPES, FAMILIES, TOKENS, read_workload
+from pebble.families import DTYPES, FAMILIES, TOKENS, read_workload, schedules_help
+from pebble.schedules.tables.source import OWN_HELP
 from pebble.workloads.base import Workload
 from pebble.workloads.parameters import Parameter
 
@@ -17,12 +18,12 @@ _WORKLOAD_HELP = f"{', '.join(FAMILIES)}, or MODEL:LAYER such as llama-3-8b:gate
 
 def add_parameters(parser: argparse._ActionsContainer, owners: Iterable[tuple[str, Iterable[Parameter]]]) -> None:
     """One option for each parameter name; its help says which families take it and for what."""
-    found: dict[str, tuple[Parameter, dict[str, list[str]]]] = {}
+    result: dict[str, tuple[Parameter, dict[str, list[str]]]] = {}
     for owner, parameters in owners:
         for parameter in parameters:
-            _, texts = found.setdefault(parameter.name, (parameter, {}))
+            _, texts = result.setdefault(parameter.name, (parameter, {}))
             texts.setdefault(parameter.help, []).append(owner)
-    for name, (parameter, texts) in found.items():
+    for name, (parameter, texts) in result.items():
         shown = "; ".join(f"{', '.join(who)}: {text}" if any(who) else text for text, who in texts.items())
         if parameter.kind == "flag":
             parser.add_argument(parameter.option, dest=f"parameter_{name}", action="store_true", help=shown)
@@ -33,8 +34,10 @@ def add_parameters(parser: argparse._ActionsContainer, owners: Iterable[tuple[st
 
 def given_parameters(args: argparse.Namespace) -> dict[str, Any]:
     """What was given of them, by keyword."""
-    found = {key.removeprefix("parameter_"): value for key, value in vars(args).items() if key.startswith("parameter_")}
-    return {key: value for key, value in found.items() if value is not None and value is not False}
+    result = {
+        key.removeprefix("parameter_"): value for key, value in vars(args).items() if key.startswith("parameter_")
+    }
+    return {key: value for key, value in result.items() if value is not None and value is not False}
 
 
 def add_workload_arguments(parser: argparse.ArgumentParser, required: bool = True) -> None:
@@ -76,3 +79,26 @@ def optional_workload(args: argparse.Namespace, argument: str = "WORKLOAD") -> W
         example = "gemm" if argument == "WORKLOAD" else f"{argument} gemm"
         raise InputError(f"{option}: got it without {argument}, expected one beside it, such as {example}.")
     return None
+
+
+def add_schedules_arguments(parser: argparse.ArgumentParser, own: bool = True) -> None:
+    """--schedules and --residual; with ``own`` --schedule, for tiles of the user's."""
+    parser.add_argument(
+        "--schedules",
+        default="all",
+        metavar="NAMES",
+        help=f"all, or names separated by commas (all): {schedules_help()}",
+    )
+    if own:
+        parser.add_argument(
+            "--schedule",
+            action="append",
+            metavar="FILE",
+            help=f"beside these, {OWN_HELP}; may be given more than once",
+        )
+    add_residual_argument(parser)
+
+
+def add_residual_argument(parser: argparse.ArgumentParser) -> None:
+    """--residual."""
+    parser.add_argument("--residual", action="store_true", help="ffn: read the input again to add it to the output")

@@ -1,4 +1,4 @@
-"""The least traffic any schedule can have, proved, beside the best schedule known and the published bounds.
+"""The least traffic any schedule can have, proved, beside the best schedule known; --explain: all that is known of it.
 
 examples:
   pebble bound gemm -m 8192 -n 8192 -k 8192 --cache 40MiB
@@ -17,12 +17,13 @@ With --buffers sm-local, pooled or connected, --cache is the storage of one SM a
 from __future__ import annotations
 
 import argparse
+import sys
 import threading
 from contextlib import nullcontext
 from typing import TYPE_CHECKING, Any
 
 from pebble.api.traffic import bound
-from pebble.bounds import LowerBound, Wide
+from pebble.bounds import LowerBound, WeightedBound
 from pebble.cli import _output
 from pebble.cli._dag_argument import is_dag_file
 from pebble.cli._floor import add_time_arguments, print_energy, print_floor
@@ -31,12 +32,14 @@ from pebble.cli._target import add_accumulate_argument, add_machine_arguments, s
 from pebble.cli._workload_argument import add_workload_arguments, workload_of
 from pebble.errors import InputError
 from pebble.families import family_of
-from pebble.reports.accumulators import PARTIAL_SUMS
 from pebble.reports.bound import Bound
+from pebble.reports.kernel_time import floor_word
 from pebble.reports.sm_bound import SmBound
+from pebble.reports.target import PARTIAL_SUMS
 from pebble.system.clock import interruptible
 from pebble.system.files import check_output
-from pebble.units import format_bytes, format_capacity, format_ratio
+from pebble.timing.floor import TITLES, TimeFloor
+from pebble.units import format_bytes, format_capacity, format_ratio, format_seconds
 
 if TYPE_CHECKING:
     from pebble.reports.dag_bound import DagBounds
@@ -58,6 +61,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--certificate", metavar="FILE", help="write the proof, for `pebble verify`")
     add_buffer_arguments(parser)
     add_level_arguments(parser)
+    parser.add_argument(
+        "--explain", action="store_true", help="the proof, the schedule, other capacities, floors, published bounds"
+    )
     group = parser.add_argument_group("for a DAG in a file instead of a workload")
     group.add_argument("--capacity", metavar="S", help="pebbles (with weights: weight units) that fit in fast memory")
     group.add_argument("--variant", metavar="V", help="the game, as for `pebble solve`")
@@ -73,20 +79,33 @@ def run(args: argparse.Namespace) -> int:
         raise InputError("--certificate: for a DAG use `pebble solve DAG --capacity S --certificate FILE`.")
     stop = threading.Event()
     with interruptible(stop) if is_dag else nullcontext():
-        found = _bound(args, is_dag, stop)
+        result = _bound(args, is_dag, stop)
     if args.certificate is not None:
-        if not isinstance(found, Bound):
-            raise InputError("--certificate: the checker does not know the bounds of several SMs yet; leave it out.")
-        found.certify(args.certificate)
+        if isinstance(result, SmBound):
+            _say_less(result, result.certify(args.certificate)["claims"][0]["elements"])
+        elif isinstance(result, Bound):
+            result.certify(args.certificate)
     if args.json:
-        _output.print_report(found)
-    elif isinstance(found, Bound):
-        _print(found)
-    elif isinstance(found, SmBound):
-        print_sm_bound(found)
+        _output.print_report(result)
+    elif isinstance(result, Bound):
+        _print(result, args.explain)
+    elif isinstance(result, SmBound):
+        print_sm_bound(result)
     else:
-        _print_dag(found, stop.is_set())
+        _print_dag(result, stop.is_set())
     return 130 if stop.is_set() else 0
+
+
+def _say_less(result: SmBound, proved: int) -> None:
+    """Where the certificate proves less than the bound, say so; and that it is about any split."""
+    bound = result.found["lower_bound"]["elements"]
+    if proved < bound:
+        print(
+            f"note: the certificate proves {proved:,} elements, not {bound:,}, which counts whole values",
+            file=sys.stderr,
+        )
+    if result.found["balanced_bound"]["elements"] > bound:
+        print("note: the certificate is of the bound for any split, not of the balanced one", file=sys.stderr)
 
 
 def _bound(args: argparse.Namespace, is_dag: bool, stop: threading.Event) -> Bound | SmBound | DagBounds:
@@ -110,8 +129,63 @@ def _bound(args: argparse.Namespace, is_dag: bool, stop: threading.Event) -> Bou
     )
 
 
-def _print(found: Bound) -> None:
-    workload, capacity, document = found.workload, found.capacity, found.document()
+def _print(result: Bound, explain: bool) -> None:
+    """What is proved, in a few lines; ``explain`` also where it comes from, and what others proved."""
+    if not explain and result.timed is not None and result.timed.energy is not None:
+        explain = True  # it was asked for
+    if explain:
+        _explain(result)
+    else:
+        _short(result)
+
+
+def _short(result: Bound) -> None:
+    """The bound, the best schedule known, the gap, and the least time, a line each."""
+    document, capacity, say = result.document(), result.capacity, _output.say
+    lower, upper, separate = (document.get(key) for key in ("lower_bound", "upper_bound", "separate_kernels_bound"))
+    assert lower is not None
+    machine = result.target.machine
+    say(result.workload.label + ("" if machine is None else f", {machine.name}"))
+    what = "in all on-chip stores" if machine is not None else "one memory"
+    sums = "; partial sums in fp32" if result.target.accumulator_bytes else ""
+    say(f"capacity     {format_capacity(capacity.bytes)}, {what}: {capacity.elements:,} elements{sums}")
+    helps = family_of(result.workload).recompute_helps
+    game = f", recomputation {document['recompute']}" if helps else ""
+    say(f"lower bound  {_counted(result.lower, lower)} ({lower['method']}): no schedule moves less")
+    say(f"proof        {result.lower.theorem.short}{game}")
+    if upper is None:
+        say("upper bound  none: no schedule of ours covers this case")
+    else:
+        say(f"upper bound  {upper['elements']:,} elements, {format_bytes(upper['bytes'])}: a legal schedule is known")
+        say(f"gap          {format_ratio(document['gap'])}{_with_state(result)}")
+    if separate is not None:
+        say(f"separate     {_counted(result.separate, separate)} if every intermediate goes through memory: proved")
+    if result.timed is not None and result.timed.floor.parts:
+        _short_floor(result.timed.floor)
+    refuted = [bound["name"] for bound in document["published"] if bound["status"] == "refuted_here"]
+    if refuted:
+        say(f"published    {', '.join(refuted)}: REFUTED here")
+    say("more         the proof, the schedule, other capacities and published bounds with --explain")
+
+
+def _short_floor(floor: TimeFloor) -> None:
+    """The least time and its parts, in a line or two."""
+    entries = []
+    for part in floor.parts:
+        types = f", sums in {floor.accumulator}" * (part.name == "operations" and floor.accumulator != "fp32")
+        entries.append(
+            f"{TITLES[part.name]} {format_seconds(part.seconds)}{types}{', a guess' * (part.rate.mark == 'guess')}"
+        )
+    unknown = [title for name, title in TITLES.items() if floor.part(name) is None]
+    left = f"; {' and '.join(unknown)} left out, whose rates are not known" if unknown else ""
+    _output.say(
+        f"time floor   {format_seconds(floor.seconds)}, {floor_word(floor)}, at peak rates: proved "
+        f"({'; '.join(entries)}{left})"
+    )
+
+
+def _explain(result: Bound) -> None:
+    workload, capacity, document = result.workload, result.capacity, result.document()
     lower, upper, separate = (document.get(key) for key in ("lower_bound", "upper_bound", "separate_kernels_bound"))
     assert lower is not None
     say = _output.say
@@ -120,44 +194,44 @@ def _print(found: Bound) -> None:
         f"capacity ({capacity.what}): {capacity.elements:,} elements, {format_capacity(capacity.bytes)}: "
         f"{capacity.detail}"
     )
-    if found.target.accumulator_bytes:
+    if result.target.accumulator_bytes:
         say(f"partial sums in fp32: {PARTIAL_SUMS}")
     print()
     helps = family_of(workload).recompute_helps
     game = f" (recomputation {document['recompute']})" if helps else ""
     segments = lower["certificate"].get("segments", 1)
     say(
-        f"lower bound  {_counted(found.lower, lower)} ({lower['method']}"
+        f"lower bound  {_counted(result.lower, lower)} ({lower['method']}"
         f"{f', {segments:,} segments' if segments > 1 else ''}): no schedule moves less"
         f"{game}"
     )
-    say(f"proof        {found.lower.theorem}")
+    say(f"proof        {result.lower.theorem}")
     if upper is not None:
         say(
             f"upper bound  {upper['elements']:,} elements, {format_bytes(upper['bytes'])} ({upper['schedule']}): "
             "a legal schedule"
             f"{', which computes every value once' if document['recompute'] == 'allowed' else ''}"
         )
-        say(f"gap          {format_ratio(document['gap'])}{_with_state(found)}")
+        say(f"gap          {format_ratio(document['gap'])}{_with_state(result)}")
     else:
         say("upper bound  none: no schedule of ours covers this case")
     if separate is not None:
         over = format_ratio(document["separate_over_fused_bound"])
         say(
-            f"separate     {_counted(found.separate, separate)}: the least when every "
+            f"separate     {_counted(result.separate, separate)}: the least when every "
             f"intermediate goes through memory; over the lower bound {over}"
         )
     for other in document["other_capacities"]:
         bound = other["lower_bound"]
         memory = other["capacity"]["detail"].removeprefix("one explicitly managed memory of ")
         beyond = "; real kernels also hold values on the SMs and may go below this"
-        if bound["bytes"] <= found.lower.bytes:
+        if bound["bytes"] <= result.lower.bytes:
             beyond = "; more memory does not lower it"
         say(f"for a memory of {memory}: {bound['elements']:,} elements, {format_bytes(bound['bytes'])}{beyond}")
-    if found.timed is not None:
+    if result.timed is not None:
         print()
-        print_floor(found.timed.floor, found.verdict, workload.dtype)
-        print_energy(found.timed)
+        print_floor(result.timed.floor, result.verdict, workload.dtype)
+        print_energy(result.timed)
     print()
     _output.say("published bounds, loads + stores in elements:")
     marks = {"proven": "proven", "not_proven_here": "not proven here", "refuted_here": "REFUTED here"}
@@ -165,31 +239,35 @@ def _print(found: Bound) -> None:
         say(f"{bound['name']}: {bound['elements']:,}: {marks[bound['status']]}: {bound['note']}", "  ")
 
 
-def _with_state(found: Bound) -> str:
+def _with_state(result: Bound) -> str:
     """For attention: the same if softmax state took no room, which the bound does not count either."""
-    if found.stateless is None or found.stateless_gap is None:
+    if result.stateless is None or result.stateless_gap is None:
         return ""
-    other = found.stateless
-    moved = f"{other.elements:,} elements, {format_bytes(other.bytes)}"
-    return f" with softmax state; {format_ratio(found.stateless_gap)} without: {moved} ({other.name})"
+    other = result.stateless
+    traffic = f"{other.elements:,} elements, {format_bytes(other.bytes)}"
+    return f" with softmax state; {format_ratio(result.stateless_gap)} without: {traffic} ({other.name})"
 
 
-def _counted(bound: LowerBound | None, told: dict[str, Any]) -> str:
+def _counted(bound: LowerBound | None, fields: dict[str, Any]) -> str:
     """Elements and bytes; bytes alone where they are proved by a theorem in bytes."""
-    moved = format_bytes(told["bytes"])
-    return moved if bound is not None and isinstance(bound.proof, Wide) else f"{told['elements']:,} elements, {moved}"
+    traffic = format_bytes(fields["bytes"])
+    return (
+        traffic
+        if bound is not None and isinstance(bound.proof, WeightedBound)
+        else f"{fields['elements']:,} elements, {traffic}"
+    )
 
 
-def _print_dag(found: DagBounds, interrupted: bool) -> None:
-    game, best, upper = found.game, found.best, found.upper
+def _print_dag(result: DagBounds, interrupted: bool) -> None:
+    game, best, upper = result.game, result.best, result.upper
     say = _output.say
-    say(f"{found.label}: {game.size} values, {len(game.tasks)} operations, {game.variant}, capacity {found.capacity}")
+    say(f"{result.label}: {game.size} values, {len(game.tasks)} operations, {game.variant}, capacity {result.capacity}")
     print()
     say(f"lower bound  {best.value} ({best.name}: {best.note}): no pebbling costs less")
     say(f"proof        {best.theorem}")
-    say("upper bound  none found" if upper is None else f"upper bound  {upper} ({found.upper_from}): replayed")
+    say("upper bound  none found" if upper is None else f"upper bound  {upper} ({result.upper_from}): replayed")
     print()
-    for theorem in found.bounds:
+    for theorem in result.bounds:
         value = "not here" if theorem.value is None else str(theorem.value)
         say(
             f"{theorem.name}: {value}: {theorem.note} "

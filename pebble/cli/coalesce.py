@@ -38,7 +38,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> int:
     """Count and print."""
     check_figure(args)
-    found = coalesce(
+    result = coalesce(
         whole("--cols", args.cols, 1, _MOST),
         whole("--rows", args.rows, 1, _MOST),
         value_bytes=whole("--bytes", args.bytes, 1, 16),
@@ -50,9 +50,9 @@ def run(args: argparse.Namespace) -> int:
         each=_sides("--each", args.each),
     )
     if args.figure is not None:
-        write_figure(args, found.figure)
+        write_figure(args, result.figure)
     if args.json:
-        _output.print_report(found)
+        _output.print_report(result)
         return 0
     rows = [
         [
@@ -62,11 +62,11 @@ def run(args: argparse.Namespace) -> int:
             format_ratio(row["sectors_per_request"]),
             f"{row['efficiency']:.1%}",
         ]
-        for row in found.rows()
+        for row in result.rows()
     ]
     print(_output.table(["", "requests", "sectors", "a request", "used"], rows))
     print()
-    counts = found.found
+    counts = result.found
     _output.say(
         f"any pattern of so many values takes {counts.least_sectors:,} to {counts.most_sectors:,} sectors of 32 bytes: "
         "every byte once, or a sector a value"

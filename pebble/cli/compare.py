@@ -1,6 +1,7 @@
 """Simulated traffic of each tile order between L2 and DRAM, against the least that any schedule can move.
 
-The cache is the chip's own model (`pebble machines SKU --explain`), beside it one LRU of the nominal size.
+Ranked by modelled time, as `advise` and `time` do, bytes beside it: the best, those in common use and the worst. --all
+shows every order, --explain all bounds and notes. The cache is the chip's own model (`pebble machines SKU --explain`).
 
 examples:
   pebble compare gemm -m 8192 -n 8192 -k 8192 --gpu a100-sxm4-40gb
@@ -28,12 +29,14 @@ from pebble.cli._exact import interval_line, print_exact
 from pebble.cli._floor import add_time_arguments, print_energy, print_floor
 from pebble.cli._look import add_look_arguments, check_figure, write_figure
 from pebble.cli._progress import schedules_bar
-from pebble.cli._schedules_argument import add_schedules_arguments
+from pebble.cli._ranking import print_short, print_verdict, ranking_bar, tell_patience_of
 from pebble.cli._sms import add_buffer_arguments, print_sm_comparison
 from pebble.cli._target import add_accumulate_argument, add_kernel_arguments, add_machine_arguments, kernel, seconds
-from pebble.cli._workload_argument import add_workload_arguments, workload_of
+from pebble.cli._workload_argument import add_schedules_arguments, add_workload_arguments, workload_of
+from pebble.families import kernel_family
 from pebble.reports.exact import ExactComparison
 from pebble.reports.kernel_compare import Comparison
+from pebble.reports.ranking import rank_orders
 from pebble.system.clock import interruptible
 from pebble.units import format_bytes, format_capacity, format_ratio, format_seconds
 
@@ -51,6 +54,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="solve the tile game of a small grid exactly and play the orders in it, one tile operation at a time",
     )
     parser.add_argument("--time-limit", metavar="S", help="seconds for --exact (60)")
+    parser.add_argument(
+        "--all", action="store_true", help="every schedule, with what else it moves: free-running, through one LRU"
+    )
+    parser.add_argument("--explain", action="store_true", help="all bounds, the floor on time, and notes")
     add_machine_arguments(parser)
     add_accumulate_argument(parser)
     add_kernel_arguments(parser)
@@ -62,10 +69,15 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> int:
     """Compare and print."""
     check_figure(args)
+    if _is_short(args):
+        return _rank(args)
+    dram = args.level != "l2" and args.buffers in (None, "single")
+    if dram and not args.exact:
+        tell_patience_of(workload_of(args), args.schedules, args.schedule, beside=True, **kernel(args))
     limit = None if args.time_limit is None else seconds("--time-limit", args.time_limit)
     stop = threading.Event()
     with interruptible(stop) if args.exact else nullcontext(), _progress(args.exact) as show:
-        found = compare(
+        result = compare(
             workload_of(args),
             args.schedules,
             args.schedule,
@@ -82,17 +94,17 @@ def run(args: argparse.Namespace) -> int:
             stop=stop,
             **kernel(args),
         )
-    interrupted = stop.is_set() or (isinstance(found, Comparison) and not found.complete)
+    interrupted = stop.is_set() or (isinstance(result, Comparison) and not result.complete)
     if args.figure is not None and not interrupted:  # before the table: a reader who leaves early (`| head`) gets it
-        write_figure(args, found.figure)
+        write_figure(args, result.figure)
     if args.json:
-        _output.print_report(found)
-    elif isinstance(found, Comparison):
-        _print(found)
-    elif isinstance(found, ExactComparison):
-        print_exact(found)
+        _output.print_report(result)
+    elif isinstance(result, Comparison):
+        _print(result, args.all, args.explain)
+    elif isinstance(result, ExactComparison):
+        print_exact(result)
     else:
-        print_sm_comparison(found)
+        print_sm_comparison(result)
     return 130 if interrupted else 0
 
 
@@ -106,33 +118,57 @@ def _times(ratio: float) -> str:
     return format_ratio(ratio, ".2f") + "x"
 
 
-def _print(result: Comparison) -> None:
+def _is_short(args: argparse.Namespace) -> bool:
+    """Whether a few rows are asked for, which take one simulation each."""
+    more = args.json or args.all or args.explain or args.figure or args.energy or args.accumulator
+    return not (more or args.exact or args.time_limit or args.level or args.buffers or args.omega or args.topology)
+
+
+def _rank(args: argparse.Namespace) -> int:
+    """Simulate once, rank by time and print the short screen."""
+    workload = workload_of(args)
+    kernel_family(workload)
+    with ranking_bar(workload) as (begin, show):
+        result = rank_orders(
+            workload, args.schedules, args.schedule, args.residual, begin=begin, show=show, **kernel(args)
+        )  # fmt: skip
+    print_short(result, "compare")
+    return 0 if result.complete else 130
+
+
+def _print(result: Comparison, everything: bool, explain: bool) -> None:
     say = _output.say
-    say(f"{result.workload.label}: {result.kernel.runs_and_why}, {result.kernel.cache}")
-    print()
-    _print_bounds(result)
-    if result.timed is not None:
-        print_floor(result.timed.floor, result.verdict, result.workload.dtype)
-    print()
-    _print_schedules(result)
+    assert result.ranking is not None
+    if not (everything or explain):
+        print_short(result.ranking, "compare")
+    else:
+        print_verdict(result.ranking)
+    if explain:
+        print()
+        _print_bounds(result)
+        if result.timed is not None:
+            print_floor(result.timed.floor, result.verdict, result.workload.dtype)
+    if result.orders and (everything or explain):
+        print()
+        _print_schedules(result)
     if result.timed is not None and result.energy is not None:
         print()
         energies = {tied[0].order: result.energy_of(tied[0]) for tied in result.equals}
         print_energy(result.timed, {name: energy for name, energy in energies.items() if energy is not None})
-    for note in result.notes:
+    for note in result.notes if explain else result.notes[-1:] if not result.complete else ():
         say(f"note: {note}")
 
 
 def _print_bounds(result: Comparison) -> None:
     say, trace, cache = _output.say, result.trace, result.cache_only
-    upper_bytes, _ = result.best_found
+    upper_bytes, _ = result.best_known
     say(
         f"proved bound     {format_bytes(trace.bound.bytes)}: no order of this kernel moves less (it can hold "
         f"{format_capacity(trace.capacity.bytes)}: the cache and what its blocks keep)"
     )
     say(
         f"best schedule    {format_bytes(upper_bytes)} ({_times(result.ratio(upper_bytes))} the bound): "
-        f"{result.best_told}"
+        f"{result.best_described}"
     )
     if result.stateless is not None:
         free = result.stateless
@@ -168,8 +204,11 @@ def _print_bounds(result: Comparison) -> None:
 
 
 def _print_schedules(result: Comparison) -> None:
-    times = [seconds for t in result.orders if (seconds := result.least_seconds(t)) is not None]
-    unit = format_seconds(max(times)).split()[1] if times else ""
+    ranking = result.ranking
+    assert ranking is not None
+    times = {name: item.ranked_seconds for name, item in ranking.times.items()}
+    unit = format_seconds(max(times.values())).split()[1] if times else ""
+    again = bool(times) and all(value.sustained for value in ranking.times.values())
     rows = [
         [
             result.name_of(tied),
@@ -178,14 +217,14 @@ def _print_schedules(result: Comparison) -> None:
             f"{t.dram_bytes / 1e6:,.1f}",
             f"{t.hit_rate:.1%}",
             f"{result.ratio(t.dram_bytes):.2f}",
-            *([] if not times else [format_seconds(result.least_seconds(t) or 0, max(times)).split()[0]]),
-            *(f"{moved[t.order] / 1e6:,.1f}" for moved in result.beside.values()),
+            *([format_seconds(times[t.order], max(times.values())).split()[0]] if times else []),
+            *(f"{traffic[t.order] / 1e6:,.1f}" for traffic in result.beside.values()),
             *([] if t.saved_bytes is None else [f"{t.saved_bytes / 1e6:,.1f}"]),
         ]
         for t, tied in ((tied[0], tied) for tied in result.equals)
     ]
     header = ["schedule", "read MB", "write MB", "total MB", "L2 hit", "x bound"]
-    header += [f"least {unit}"] if times else []
+    header += [f"{'sustained' if again else 'modelled'} {unit}"] if times else []
     header += [f"{_HEADS.get(name, name)} MB" for name in result.beside]
     header += ["saved MB"] if any(t.saved_bytes is not None for t in result.orders) else []
     print(_output.table(header, rows, keep=("total MB", "x bound")))

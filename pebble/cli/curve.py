@@ -15,9 +15,9 @@ import numpy as np
 from pebble.api.kernels import curve
 from pebble.cli import _output
 from pebble.cli._look import add_look_arguments, check_figure, write_figure
-from pebble.cli._schedules_argument import add_schedules_arguments
+from pebble.cli._ranking import tell_patience_of
 from pebble.cli._target import add_kernel_arguments, add_machine_arguments, kernel
-from pebble.cli._workload_argument import add_workload_arguments, workload_of
+from pebble.cli._workload_argument import add_schedules_arguments, add_workload_arguments, workload_of
 from pebble.models.caches import parse_policy
 from pebble.reports.curve import CurveReport
 
@@ -41,6 +41,7 @@ def run(args: argparse.Namespace) -> int:
     check_figure(args)
     workload = workload_of(args)
     sizes = {"least": args.least, "most": args.most, "points": args.points}
+    tell_patience_of(workload, args.schedules, **kernel(args))
     report = curve(workload, args.schedules, residual=args.residual, **sizes, **kernel(args))
     if args.json:
         _output.print_report(report)

@@ -57,31 +57,31 @@ def run(args: argparse.Namespace) -> int:
     """Count and print."""
     check_figure(args)
     names = ("dtype", "gpu", "machine", "constants", "threads", "registers", "stages", "mma", *OVERRIDES)
-    found = cycles(args.tile, **{name: getattr(args, name) for name in names})
+    result = cycles(args.tile, **{name: vars(args)[name] for name in names})
     if args.json:
-        _output.print_report(found)
+        _output.print_report(result)
     else:
-        _print(found)
+        _print(result)
     if args.figure is not None:
-        write_figure(args, found.figure)
+        write_figure(args, result.figure)
     return 0
 
 
-def _print(found: Cycles) -> None:
-    say, needs = _output.say, found.fit.needs
-    each = f"{found.fit.accumulators_per_thread} fp32 accumulators each"
-    if found.fit.tensor_bytes:
+def _print(result: Cycles) -> None:
+    say, needs = _output.say, result.fit.needs
+    each = f"{result.fit.accumulators_per_thread} fp32 accumulators each"
+    if result.fit.tensor_bytes:
         each = f"{needs.accumulators:,} fp32 accumulators in tensor memory"
     say(
-        f"{found.gpu.name}, one k-tile of {found.tile} {found.dtype}: {found.steps[0].bytes:,} bytes, "
-        f"{found.steps[0].flops:,} operations; {found.fit.threads} threads with {each}, "
-        f"{found.stages} stages of {needs.stage_bytes:,} bytes"
+        f"{result.gpu.name}, one k-tile of {result.tile} {result.dtype}: {result.steps[0].bytes:,} bytes, "
+        f"{result.steps[0].flops:,} operations; {result.fit.threads} threads with {each}, "
+        f"{result.stages} stages of {needs.stage_bytes:,} bytes"
     )
     print()
-    print(_output.table(["cycles", *(step.constants.name for step in found.steps)], _lines(found.steps)))
-    for step in found.steps:
+    print(_output.table(["cycles", *(step.constants.name for step in result.steps)], _lines(result.steps)))
+    for step in result.steps:
         print()
-        say(f"{step.constants.name}: {found.verdict(step)}")
+        say(f"{step.constants.name}: {result.verdict(step)}")
         say(f"why: {step.constants.reason}", "  ")
 
 
@@ -95,10 +95,10 @@ def _lines(steps: tuple[KTile, ...]) -> list[list[str]]:
         row("cycles of one", [f"{s.constants.mma_cycles.value:g}" for s in steps]),
         row("on one tensor core", [f"{s.core_cycles:,.1f}" for s in steps]),
         row("on the SM (compute)", [f"{s.compute_cycles:,.1f}" for s in steps]),
-        row("L2 latency", [f"{one.l2_latency.value:g}" for one in c]),
-        row("L2 B/clk per SM", [f"{one.l2_rate.value:.2f}" for one in c]),
+        row("L2 latency", [f"{item.l2_latency.value:g}" for item in c]),
+        row("L2 B/clk per SM", [f"{each_item.l2_rate.value:.2f}" for each_item in c]),
         row("L2 hit", [f"{s.l2_cycles:,.1f}" for s in steps]),
-        row("DRAM latency", [f"{one.dram_latency.value:g}" + " more" * one.adds for one in c]),
+        row("DRAM latency", [f"{element.dram_latency.value:g}" + " more" * element.adds for element in c]),
         row("DRAM B/clk per SM", [f"{one.dram_rate.value:.2f}" for one in c]),
         row("a miss adds", [f"{s.dram_more_cycles:,.1f}" for s in steps]),
         row("L2 miss in all", [f"{s.dram_cycles:,.1f}" for s in steps]),

@@ -34,21 +34,21 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> int:
     """Print the table."""
     check_figure(args)
-    found = decode(args.model, args.dtype, args.accumulator, **where(args))
+    result = decode(args.model, args.dtype, args.accumulator, **where(args))
     if args.json:
-        _output.print_report(found)
+        _output.print_report(result)
     else:
-        _print(found)
+        _print(result)
     if args.figure is not None:
-        write_figure(args, found.figure)
+        write_figure(args, result.figure)
     return 0
 
 
-def _print(found: Decode) -> None:
-    say, on_chip = _output.say, found.on_chip_bytes
-    steps = {(step.context, step.batch): step for step in found.steps}
-    say(f"{found.model}, one layer, one decode step, on {found.where} ({format_capacity(on_chip)} on chip)")
-    say(f"weights of the layer {format_bytes(found.steps[0].weight_bytes)}, read once for the batch")
+def _print(result: Decode) -> None:
+    say, on_chip = _output.say, result.on_chip_bytes
+    steps = {(step.context, step.batch): step for step in result.steps}
+    say(f"{result.model}, one layer, one decode step, on {result.where} ({format_capacity(on_chip)} on chip)")
+    say(f"weights of the layer {format_bytes(result.steps[0].weight_bytes)}, read once for the batch")
     print()
     say("share of the KV cache in the layer's least traffic (* intermediates do not fit on chip):")
     rows = []
@@ -66,15 +66,15 @@ def _print(found: Decode) -> None:
         for context in CONTEXTS
     ]
     print(_output.table(["context", *(f"batch {b}" for b in BATCHES)], rows))
-    if not found.floors:
+    if not result.floors:
         return
     print()
-    first = found.floors[0]
+    first = result.floors[0]
     if not first.parts:
         say(f"least time of the layer: none: {'; '.join(first.missing)}")
         return
-    floors = {(step.context, step.batch): floor for step, floor in zip(found.steps, found.floors, strict=True)}
-    say(f"least time of the layer, proved ({rates_line(first, found.dtype)}; * compute-bound):")
+    floors = {(step.context, step.batch): floor for step, floor in zip(result.steps, result.floors, strict=True)}
+    say(f"least time of the layer, proved ({rates_line(first, result.dtype)}; * compute-bound):")
     rows = []
     for context in CONTEXTS:
         row = [f"{context // 1024}k"]
@@ -86,4 +86,4 @@ def _print(found: Decode) -> None:
     print(_output.table(["context", *(f"batch {b}" for b in BATCHES)], rows))
     for missing in first.missing:
         say(missing)
-    say(found.verdict)
+    say(result.verdict)

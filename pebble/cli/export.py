@@ -17,7 +17,7 @@ from pebble.cli._target import add_kernel_arguments, add_machine_arguments, kern
 from pebble.cli._workload_argument import add_workload_arguments, optional_workload
 from pebble.errors import InputError
 from pebble.reports.export import FORMATS, check_file, export
-from pebble.schedules.tables.named import WITH_TABLE
+from pebble.schedules.tables.registry import WITH_TABLE
 from pebble.schedules.tables.source import OWN_HELP
 
 
@@ -44,17 +44,17 @@ def run(args: argparse.Namespace) -> int:
         raise InputError("--format npy: expected -o FILE.npy, because it is no text.")
     workload = optional_workload(args)
     options = {key: value for key, value in kernel(args).items() if value not in (None, False)}
-    found = export(args.schedule, workload, args.format, **options)
+    result = export(args.schedule, workload, args.format, **options)
     if args.out is not None:
-        found.save(args.out)
+        result.save(args.out)
         print(f"{args.format}: {args.out}", file=sys.stderr)
     if args.json:
-        _output.print_report(found, out=args.out)
+        _output.print_report(result, out=args.out)
     elif args.out is None:
-        sys.stdout.write(found.text)
+        sys.stdout.write(result.text)
     else:
-        for line in found.summary().split("; "):
+        for line in result.summary().split("; "):
             _output.say(line)
-        for note in found.notes:
+        for note in result.notes:
             _output.say(f"note: {note}")
     return 0

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import argparse
 
+from pebble.api.lists import machines
 from pebble.cli import _output, doc_of
 from pebble.errors import InputError
 from pebble.models import machine
@@ -26,8 +27,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--machine", metavar="FILE", help="explain a machine file of your own (format below)")
     # the format is told once, in the module that reads it
-    told = doc_of(machine).partition("\n\n")[2].rstrip()
-    parser.epilog = f"machine file (TOML):\n\n{told}\n\n{parser.epilog}"
+    spec = doc_of(machine).partition("\n\n")[2].rstrip()
+    parser.epilog = f"machine file (TOML):\n\n{spec}\n\n{parser.epilog}"
 
 
 def run(args: argparse.Namespace) -> int:
@@ -35,62 +36,58 @@ def run(args: argparse.Namespace) -> int:
     if args.sku and args.machine:
         raise InputError(f"got both the SKU {args.sku!r} and --machine {args.machine!r}; give one of them.")
     if args.sku or args.machine:
-        one = machine.load_machine(args.sku) if args.sku else machine.load_machine_file(args.machine)
+        single = machine.load_machine(args.sku) if args.sku else machine.load_machine_file(args.machine)
         if args.json:
-            _output.print_json(one.to_json())
+            _output.print_json(single.to_json())
         elif args.explain:
-            _explain_model(one)
+            _explain_model(single)
         else:
-            _explain(one)
+            _explain(single)
         return 0
     if args.explain:
         raise InputError(
             "--explain: expected a SKU or --machine FILE beside it, such as `pebble machines h20 --explain`."
         )
-    machines = [machine.load_machine(name) for name in machine.machine_names()]
     if args.json:
-        _output.print_json({"machines": [_summary(one) for one in machines]})
+        _output.print_json(machines().document())
     else:
-        _list(machines)
+        _list([machine.load_machine(name) for name in machine.machine_names()])
     return 0
-
-
-def _summary(one: machine.Machine) -> dict[str, object]:
-    details = one.to_json()
-    return {key: details[key] for key in details if key not in ("stores", "quantities")}
 
 
 def _list(machines: list[machine.Machine]) -> None:
     rows = []
-    for one in machines:
-        bandwidth = one.dram_bytes_per_second
+    for item in machines:
+        bandwidth = item.dram_bytes_per_second
         rows.append(
             [
-                one.sku,
-                str(one.sms),
-                format_capacity(one.l2_bytes),
-                format_capacity(one.on_chip_bytes),
+                item.sku,
+                str(item.sms),
+                format_capacity(item.l2_bytes),
+                format_capacity(item.on_chip_bytes),
                 ""
                 if bandwidth is None
                 else f"{bandwidth / 1e9:,.4g}"
                 if bandwidth < 1e12
                 else f"{bandwidth / 1e9:,.0f}",
-                str(one.l2_partitions),
+                str(item.l2_partitions),
             ]
         )
     print(_output.table(["SKU", "SMs", "L2", "on chip", "DRAM GB/s", "parts"], rows))
     print()
     _output.say("on chip: every store between DRAM and the ALUs. parts: L2 partitions that keep their own copies.")
+    short = ", ".join(f"{name} for {sku}" for name, sku in machine.SHORT_NAMES.items())
+    _output.say(f"short names: {short}.")
     _output.say("`pebble machines SKU` explains one; `--machine FILE` reads your own.")
 
 
-def _explain(one: machine.Machine) -> None:
-    capability = f", compute capability {one.compute_capability}" if one.compute_capability else ""
-    dram = f", {_plain(one.dram_kind)}" if one.dram_kind else ""
-    _output.say(f"{_plain(one.name)} ({_plain(one.sku)}){capability}{dram}")
+def _explain(item: machine.Machine) -> None:
+    capability = f", compute capability {item.compute_capability}" if item.compute_capability else ""
+    dram = f", {_plain(item.dram_kind)}" if item.dram_kind else ""
+    _output.say(f"{_plain(item.name)} ({_plain(item.sku)}){capability}{dram}")
     print()
-    sources = list(dict.fromkeys(quantity.source for _, quantity in one.quantities))
-    rows = [[key, f"{q.value:,}", _unit(q), q.mark, f"[{sources.index(q.source) + 1}]"] for key, q in one.quantities]
+    sources = list(dict.fromkeys(quantity.source for _, quantity in item.quantities))
+    rows = [[key, f"{q.value:,}", _unit(q), q.mark, f"[{sources.index(q.source) + 1}]"] for key, q in item.quantities]
     print(_output.table(["quantity", "value", "unit", "mark", "src"], rows))
     print()
     for number, source in enumerate(sources, start=1):
@@ -104,18 +101,18 @@ def _explain(one: machine.Machine) -> None:
             str(store.copies),
             format_capacity(store.total_bytes),
         ]
-        for store in one.stores
+        for store in item.stores
     ]
-    rows.append(["sum", "", "", format_capacity(one.on_chip_bytes)])
+    rows.append(["sum", "", "", format_capacity(item.on_chip_bytes)])
     print(_output.table(["store", "each", "copies", "total"], rows))
     print()
-    _output.say(f"cache model of compare, simulate and curve: {one.default_model.policy} (`--explain` says why)")
+    _output.say(f"cache model of compare, simulate and curve: {item.default_model.policy} (`--explain` says why)")
 
 
-def _explain_model(one: machine.Machine) -> None:
-    model = one.default_model
-    parts = "one L2" if one.l2_partitions == 1 else f"{one.l2_partitions} L2 parts"
-    _output.say(f"{_plain(one.name)} ({_plain(one.sku)}): {parts}, {format_capacity(one.l2_bytes)} in all")
+def _explain_model(item: machine.Machine) -> None:
+    model = item.default_model
+    parts = "one L2" if item.l2_partitions == 1 else f"{item.l2_partitions} L2 parts"
+    _output.say(f"{_plain(item.name)} ({_plain(item.sku)}): {parts}, {format_capacity(item.l2_bytes)} in all")
     _output.say(f"cache model ({model.mark}): {model.policy}")
     _output.say(f"what   {model.parsed.description}", "  ")
     _output.say(f"why    {_plain(' '.join(model.source.split()))}", "  ")

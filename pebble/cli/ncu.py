@@ -71,7 +71,7 @@ def _measured(parser: argparse.ArgumentParser) -> None:
         "--warm", action="store_true", help="L2 was not emptied before (`ncu --cache-control none`; a .ncu-rep says it)"
     )
     add_machine_arguments(parser)
-    add_kernel_arguments(parser)
+    add_kernel_arguments(parser, advised=False)
 
 
 def _compare(parser: argparse.ArgumentParser) -> None:
@@ -109,11 +109,11 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _run_report(args: argparse.Namespace) -> int:
-    found = ncu(args.file)
+    result = ncu(args.file)
     if args.json:
-        _output.print_report(found)
+        _output.print_report(result)
     else:
-        _counters.print_launches(found)
+        _counters.print_launches(result)
     return 0
 
 
@@ -122,12 +122,12 @@ def _run_which(args: argparse.Namespace) -> int:
         None if text is None else whole(name, text, 1, 2**32)
         for name, text in (("--rows", args.rows), ("--cols", args.cols))
     )  # fmt: skip
-    found = ncu(args.file).which(args.launch, rows, cols)
+    result = ncu(args.file).which(args.launch, rows, cols)
     if args.json:
-        _output.print_report(found)
+        _output.print_report(result)
     else:
         known = [f"{side:,} {what}" for side, what in ((rows, "rows"), (cols, "columns")) if side is not None]
-        _counters.print_identified(found, " and ".join(known))
+        _counters.print_identified(result, " and ".join(known))
     return 0
 
 
@@ -137,16 +137,16 @@ def _run_compare(args: argparse.Namespace) -> int:
     workload, options = optional_workload(args, "--workload"), {"cold": _cold(args), **kernel(args)}
     if sys.stderr.isatty():
         with schedules_bar() as bar:
-            found = judge(profile, workload, args.launch, args.schedules, progress=bar, **options)
+            result = judge(profile, workload, args.launch, args.schedules, progress=bar, **options)
     else:
-        found = judge(profile, workload, args.launch, args.schedules, **options)
-    if args.figure is not None and found.comparison.complete:
-        write_figure(args, found.figure)
+        result = judge(profile, workload, args.launch, args.schedules, **options)
+    if args.figure is not None and result.comparison.complete:
+        write_figure(args, result.figure)
     if args.json:
-        _output.print_report(found)
+        _output.print_report(result)
     else:
-        _counters.print_judgement(found)
-    return 0 if found.comparison.complete else 130
+        _counters.print_judgement(result)
+    return 0 if result.comparison.complete else 130
 
 
 def _cold(args: argparse.Namespace) -> bool | None:
@@ -154,13 +154,13 @@ def _cold(args: argparse.Namespace) -> bool | None:
 
 
 def _run_dims(args: argparse.Namespace) -> int:
-    found = recover_dims(
+    result = recover_dims(
         args.files, args.tokens, launch=args.launch, tile_side=args.tile_side, value_bytes=args.bytes
     )  # fmt: skip
     if args.json:
-        _output.print_report(found)
+        _output.print_report(result)
     else:
-        _counters.print_dims(found)
+        _counters.print_dims(result)
     return 0
 
 
@@ -173,19 +173,19 @@ def _run_row(args: argparse.Namespace) -> int:
             raise InputError(
                 "--plan: got it with a workload, kernel, schedule or launch, which the plan says; leave them out."
             )
-        found = list(kit_rows(profile, args.plan, **kernel(args)))
+        result = list(kit_rows(profile, args.plan, **kernel(args)))
     else:
-        told = RunNotes(args.launched, args.note, args.date)
-        found = [measured_row(profile, workload, args.launch, args.schedule, told, cold=_cold(args), **kernel(args))]
+        spec = RunNotes(args.launched, args.note, args.date)
+        result = [measured_row(profile, workload, args.launch, args.schedule, spec, cold=_cold(args), **kernel(args))]
     if args.append is not None:
-        append_rows(args.append, found)
+        append_rows(args.append, result)
     if args.json:
-        _output.print_json({"rows": [one.document() for one in found], "appended_to": args.append})
+        _output.print_json({"rows": [element.document() for element in result], "appended_to": args.append})
         return 0
-    for one in found:
-        _output.say(one.summary())
+    for item in result:
+        _output.say(item.summary())
     if args.append is not None:
-        _output.say(f"{len(found)} row{'s' * (len(found) != 1)} added to {args.append}")
+        _output.say(f"{len(result)} row{'s' * (len(result) != 1)} added to {args.append}")
     else:
         _output.say("`--append FILE.csv` writes it in the columns of the library of measurements")
     return 0

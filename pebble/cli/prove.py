@@ -10,7 +10,7 @@ from __future__ import annotations
 import argparse
 import sys
 
-from pebble.bounds import Wide
+from pebble.bounds import WeightedBound
 from pebble.cli import _output
 from pebble.cli._target import add_accumulate_argument, add_machine_arguments, where
 from pebble.cli._workload_argument import add_workload_arguments, workload_of
@@ -37,17 +37,17 @@ def run(args: argparse.Namespace) -> int:
     if args.out is not None:
         check_output(args.out, "--out", (".md", ".tex"))
     form = "latex" if (args.out or "").lower().endswith(".tex") else "markdown"
-    found = prove(
+    result = prove(
         workload_of(args), form, recompute=args.recompute == "allowed", accumulators=args.accumulate, **where(args)
     )
     if args.out is not None:
-        write_text(args.out, found.text, "--out: ")
+        write_text(args.out, result.text, "--out: ")
     if args.json:
-        _output.print_report(found, out=args.out)
+        _output.print_report(result, out=args.out)
     elif args.out is None:
-        sys.stdout.write(found.text)
+        sys.stdout.write(result.text)
     else:
-        lower = found.bound.lower
-        least = f"{lower.bytes:,} bytes" if isinstance(lower.proof, Wide) else f"{lower.elements:,} elements"
-        _output.say(f"{args.out}: at least {least} for {found.bound.workload.label}")
+        lower = result.bound.lower
+        least = f"{lower.bytes:,} bytes" if isinstance(lower.proof, WeightedBound) else f"{lower.elements:,} elements"
+        _output.say(f"{args.out}: at least {least} for {result.bound.workload.label}")
     return 0

@@ -38,10 +38,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Check, and print what the moves cost."""
-    memories = {key: getattr(args, key) for key in ("buffers", "sms", "omega", "topology")}
+    memories = {key: vars(args)[key] for key in ("buffers", "sms", "omega", "topology")}
     limit, stop = seconds("--time-limit", args.time_limit), threading.Event()
     with interruptible(stop):
-        found = replay(
+        result = replay(
             args.dag,
             args.moves,
             args.capacity,
@@ -52,24 +52,24 @@ def run(args: argparse.Namespace) -> int:
             **memories,
             **given_parameters(args),
         )
-    code = 130 if stop.is_set() else 0 if found.legal else 5
+    code = 130 if stop.is_set() else 0 if result.legal else 5
     if args.json:
-        _output.print_report(found)
+        _output.print_report(result)
         return code
-    say, told = _output.say, found.found
-    say(f"{found.label}, {shown_memories(found.capacity, found.buffers)}, {found.game.variant}")
-    if told.illegal is not None or told.played is None:
-        say(str(told.illegal))
+    say, spec = _output.say, result.found
+    say(f"{result.label}, {shown_memories(result.capacity, result.buffers)}, {result.game.variant}")
+    if spec.illegal is not None or spec.played is None:
+        say(str(spec.illegal))
     else:
-        played = told.played
+        played = spec.played
         say(
-            f"legal        costs {shown(told.cost)}: {played.loads} loaded, {played.stores} stored; holds {played.peak}"
+            f"legal        costs {shown(spec.cost)}: {played.loads} loaded, {played.stores} stored; holds {played.peak}"
         )
-    proof = "compulsory bound" if told.solved is None else ", ".join(told.solved.proof)
-    say(f"lower bound  {shown(told.lower_bound)} ({proof}): no pebbling costs less")
-    if told.optimal:
+    proof = "compulsory bound" if spec.solved is None else ", ".join(spec.solved.proof)
+    say(f"lower bound  {shown(spec.lower_bound)} ({proof}): no pebbling costs less")
+    if spec.optimal:
         say("optimal: no pebbling is cheaper (proved)")
-    elif told.upper_bound is not None and told.upper_bound != told.cost:
-        best = "the optimum" if told.optimum is not None else "the best known"
-        say(f"{best} costs {shown(told.upper_bound)}; `pebble solve` shows it")
+    elif spec.upper_bound is not None and spec.upper_bound != spec.cost:
+        best = "the optimum" if spec.optimum is not None else "the best known"
+        say(f"{best} costs {shown(spec.upper_bound)}; `pebble solve` shows it")
     return code

@@ -34,6 +34,6 @@ def run(args: argparse.Namespace) -> int:
     if args.json:
         _output.print_report(page, out=args.out)
     else:
-        told = ", ".join(f"{name} ({count})" for name, count in page.sections.items())
-        _output.say(f"{args.out}: {len(page.html) / 1e6:.2f} MB: {told}")
+        text = ", ".join(f"{name} ({count})" for name, count in page.sections.items())
+        _output.say(f"{args.out}: {len(page.html) / 1e6:.2f} MB: {text}")
     return 0

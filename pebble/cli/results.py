@@ -52,7 +52,7 @@ def run(args: argparse.Namespace) -> int:
     limit = args.limit
     if limit is None and args.export is None and not args.json:
         limit = _SHOWN_ROWS + 1
-    found = results(
+    result = results(
         args.store,
         where=args.where,
         filters=_filters(args.filter or []),
@@ -64,35 +64,35 @@ def run(args: argparse.Namespace) -> int:
         timings=args.timings,
     )
     if args.json:
-        _output.print_report(found)
+        _output.print_report(result)
         return 0
-    _output.say(found.summary())
-    if found.exported is not None:
-        _output.say(f"exported: {found.exported}")
+    _output.say(result.summary())
+    if result.exported is not None:
+        _output.say(f"exported: {result.exported}")
     else:
-        _print(found, _SHOWN_ROWS if args.limit is None else len(found.found))
+        _print(result, _SHOWN_ROWS if args.limit is None else len(result.found))
     return 0
 
 
-def _print(found: Results, most: int) -> None:
-    rows = found.rows()[:most]
+def _print(result: Results, most: int) -> None:
+    rows = result.rows()[:most]
     if not rows:
         print("\nno rows")
     for kind in dict.fromkeys(row.get("kind") for row in rows):
         _print_alike([row for row in rows if row.get("kind") == kind], plain=len(rows) == 1 or "kind" not in rows[0])
-    if len(found.found) > most:
+    if len(result.found) > most:
         _output.say(f"note: the first {most} rows; --limit shows more, --export writes all")
 
 
 def _print_alike(rows: Sequence[Mapping[str, Any]], plain: bool) -> None:
     """A table of rows of one kind; what is the same in all stands above it, unless the columns were chosen."""
-    told = [name for name in rows[0] if any(row[name] is not None for row in rows)]
+    entries = [name for name in rows[0] if any(row[name] is not None for row in rows)]
     if rows[0].get("kind") == GAME:
-        told.remove("schedule") if "schedule" in told else None  # hundreds of moves
-    told = [name for name in told if plain or not _told_by_machine(name, rows)]
-    same = [] if plain else [name for name in told if len({row[name] for row in rows}) == 1]
-    numbers = [name for name in told if all(isinstance(row[name], int | float | None) for row in rows)]
-    order = [name for name in told if name not in (*numbers, *same)] + [name for name in numbers if name not in same]
+        entries.remove("schedule") if "schedule" in entries else None  # hundreds of moves
+    entries = [name for name in entries if plain or not _known_of_machine(name, rows)]
+    same = [] if plain else [name for name in entries if len({row[name] for row in rows}) == 1]
+    numbers = [name for name in entries if all(isinstance(row[name], int | float | None) for row in rows)]
+    order = [name for name in entries if name not in (*numbers, *same)] + [name for name in numbers if name not in same]
     print()
     if same:
         shared = ", ".join(f"{name} {_cell(rows[0][name], name)}" for name in same)
@@ -102,7 +102,7 @@ def _print_alike(rows: Sequence[Mapping[str, Any]], plain: bool) -> None:
         print(_output.table(order, [[_cell(row[name], name) for name in order] for row in rows], left, _ANSWER))
 
 
-def _told_by_machine(name: str, rows: Sequence[Mapping[str, Any]]) -> bool:
+def _known_of_machine(name: str, rows: Sequence[Mapping[str, Any]]) -> bool:
     """Whether a column says nothing that the machine's name does not."""
     if name not in _OF_MACHINES or rows[0].get("machine") is None:
         return False
@@ -124,10 +124,10 @@ def _names(text: str | None) -> list[str] | None:
 
 
 def _filters(given: list[str]) -> dict[str, str]:
-    found = {}
+    result = {}
     for text in given:
         name, equals, value = text.partition("=")
         if not equals:
             raise InputError(f"--filter: got {text[:80]!r}, expected COLUMN=TEXT such as machine='h100*'.")
-        found[name.strip()] = value
-    return found
+        result[name.strip()] = value
+    return result

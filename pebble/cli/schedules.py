@@ -14,13 +14,13 @@ import re
 import sys
 from typing import TYPE_CHECKING
 
+from pebble.api.lists import SAWTOOTH, order_entry, schedules
 from pebble.cli import _output
 from pebble.errors import InputError
 
 if TYPE_CHECKING:
-    from pebble.schedules.orders import OrderInfo, OrderParams, TileOrder
+    from pebble.schedules.orders import OrderParams, TileOrder
 
-_SAWTOOTH = "append +sawtooth to any name to run k backwards in every second wave"
 # field of OrderParams -> the option that sets it
 _OPTIONS = {
     "sms": "--sms",
@@ -51,7 +51,7 @@ def run(args: argparse.Namespace) -> int:
     from pebble.schedules.orders import parse_order
 
     if args.name is None:
-        given = [option for option in ("--grid", *_OPTIONS.values()) if getattr(args, option[2:]) is not None]
+        given = [option for option in ("--grid", *_OPTIONS.values()) if vars(args)[option[2:]] is not None]
         if given:
             raise InputError(
                 f"schedules: got {given[0]} without a name, expected both; "
@@ -80,7 +80,7 @@ def _pair(option: str, text: str, example: str, extra: str = "") -> tuple[int, i
 def _params(args: argparse.Namespace) -> OrderParams:
     from pebble.schedules.orders import OrderParams
 
-    given = {name: getattr(args, name) for name in ("sms", "raster", "multicast", "chunk")}
+    given = {name: vars(args)[name] for name in ("sms", "raster", "multicast", "chunk")}
     if args.tile is not None:  # a third number, the k side, is welcome: tiles are written BMxBNxBK elsewhere
         given["tile_m"], given["tile_n"] = _pair("--tile", args.tile, "128x128", "(?:x[0-9]{1,10})?")
     if args.cluster is not None:
@@ -88,28 +88,15 @@ def _params(args: argparse.Namespace) -> OrderParams:
     return OrderParams(**{name: value for name, value in given.items() if value is not None})
 
 
-def _entry(info: OrderInfo) -> dict[str, object]:
-    return {
-        "name": info.name,
-        "base": info.base,
-        "number": info.number,
-        "number_means": info.number_means or None,
-        "what": info.what,
-        "source": info.source,
-        "parameters": list(info.parameters),
-    }
-
-
 def _list(as_json: bool) -> None:
     from pebble.schedules.orders import REGISTRY
     from pebble.schedules.tables.source import packaged_orders
 
+    if as_json:
+        _output.print_json(schedules().document())
+        return
     infos = list(REGISTRY.values())
     packaged = {name: entry.value for name, entry in packaged_orders().items()}
-    if as_json:
-        document = {"schedules": [_entry(info) for info in infos], "sawtooth": _SAWTOOTH}
-        _output.print_json(document | ({"packages": packaged} if packaged else {}))
-        return
     if not sys.stdout.isatty() and "COLUMNS" not in os.environ:  # one line each, for grep
         width = max(len(info.name) for info in infos)
         for info in infos:
@@ -124,13 +111,15 @@ def _list(as_json: bool) -> None:
         _output.say(f"{name}: of an installed package, {value}")
     print()
     _output.say("The number is the group, strip or swizzle size: grouped-16, cutlass3-4, ...")
-    _output.say(f"{_SAWTOOTH[0].upper()}{_SAWTOOTH[1:]}.")
+    _output.say(f"{SAWTOOTH[0].upper()}{SAWTOOTH[1:]}.")
 
 
 def _explain(order: TileOrder, as_json: bool) -> None:
     info = order.info
     if as_json:
-        _output.print_json({**_entry(info), "name": order.name, "number": order.number, "sawtooth": order.sawtooth})
+        _output.print_json(
+            {**order_entry(info), "name": order.name, "number": order.number, "sawtooth": order.sawtooth}
+        )
         return
     print(f"{order.name}: {info.what}")
     if info.number_means:
@@ -149,7 +138,7 @@ def _print_grid(order: TileOrder, rows: int, cols: int, params: OrderParams, as_
 
     tiles = order.tiles(rows, cols, params)
     if as_json:
-        used = {name: getattr(params, name) for name in order.info.parameters}
+        used = {name: vars(params)[name] for name in order.info.parameters}
         document = {
             "name": order.name,
             "sawtooth": order.sawtooth,

@@ -17,9 +17,8 @@ import sys
 
 from pebble.api.traffic import simulate
 from pebble.cli import _output
-from pebble.cli._schedules_argument import add_residual_argument
 from pebble.cli._target import add_kernel_arguments, add_machine_arguments, kernel
-from pebble.cli._workload_argument import add_workload_arguments, optional_workload
+from pebble.cli._workload_argument import add_residual_argument, add_workload_arguments, optional_workload
 from pebble.families import schedules_help
 from pebble.reports.sensitivity import Sensitivity
 from pebble.reports.simulate import Simulation, TraceSimulation, WrittenTrace
@@ -48,12 +47,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     group.add_argument("--beside-sms", metavar="P", help="how many SMs it gets")
     group.add_argument("--beside-schedule", metavar="NAME", help="its schedule (row-fused-16)")
     add_machine_arguments(parser)
-    add_kernel_arguments(parser)
+    add_kernel_arguments(parser, advised=False)
 
 
 def run(args: argparse.Namespace) -> int:
     """Simulate and print."""
-    found = simulate(
+    result = simulate(
         optional_workload(args),
         args.schedule,
         trace=args.trace,
@@ -65,44 +64,58 @@ def run(args: argparse.Namespace) -> int:
         beside_schedule=args.beside_schedule,
         **kernel(args),
     )
-    if isinstance(found, WrittenTrace):
-        print(f"trace: {found.path}", file=sys.stderr)
+    if isinstance(result, WrittenTrace):
+        print(f"trace: {result.path}", file=sys.stderr)
     if args.json:
-        _output.print_report(found)
-    elif isinstance(found, Simulation):
-        _print(found)
-    elif isinstance(found, TraceSimulation):
-        _print_trace(found)
+        _output.print_report(result)
+    elif isinstance(result, Simulation):
+        _print(result)
+    elif isinstance(result, TraceSimulation):
+        _print_trace(result)
     return 0
 
 
-def _print(found: Simulation) -> None:
-    _output.say(f"{found.workload.label}, {found.traffic.order}: {found.kernel.runs_and_why}, {found.kernel.cache}")
-    _print_traffic(found.traffic)
-    if found.moved:
-        _print_sensitivity(found.moved)
-    for note in found.notes:
+def _print(result: Simulation) -> None:
+    _output.say(f"{result.workload.label}, {result.traffic.order}: {result.kernel.runs_and_why}, {result.kernel.cache}")
+    _print_traffic(result.traffic)
+    if result.requested:
+        received, at_l2, once, across = (
+            format_bytes(count)
+            for count in (
+                result.requested.received_bytes,
+                result.requested.request_bytes,
+                result.requested.once_bytes,
+                result.requested.fabric_bytes,
+            )
+        )
+        _output.say(
+            f"between L2 and SMs, modelled: SMs receive {received}; L2 serves {at_l2} of it, as requests of a GPC for "
+            f"one line are merged (perfect merging: {once}); {across} cross between its partitions"
+        )
+    if result.moved:
+        _print_sensitivity(result.moved)
+    for note in result.notes:
         _output.say(f"note: {note}")
 
 
-def _print_trace(found: TraceSimulation) -> None:
-    _output.say(found.summary())
-    _print_traffic(found.traffic)
-    if found.bound:
+def _print_trace(result: TraceSimulation) -> None:
+    _output.say(result.summary())
+    _print_traffic(result.traffic)
+    if result.bound:
         _output.say(
-            f"proved bound {format_bytes(found.bound['bytes'])} for {found.bound['workload']} and a kernel that can "
-            f"hold {format_capacity(found.bound['capacity_bytes'])}: the trace moves "
-            f"{format_ratio(found.traffic.dram_bytes / found.bound['bytes'], '.2f')}x"
+            f"proved bound {format_bytes(result.bound['bytes'])} for {result.bound['workload']} and a kernel that can "
+            f"hold {format_capacity(result.bound['capacity_bytes'])}: the trace moves "
+            f"{format_ratio(result.traffic.dram_bytes / result.bound['bytes'], '.2f')}x"
         )
-    for note in found.notes:
+    for note in result.notes:
         _output.say(f"note: {note}")
 
 
 def _print_traffic(traffic: Traffic) -> None:
     counts = traffic.counts
     rows = [
-        [name, format_bytes(moved["read_bytes"]), format_bytes(moved["write_bytes"])]
-        for name, moved in traffic.by_operand().items()
+        [name, format_bytes(traffic_bytes["read_bytes"]), format_bytes(traffic_bytes["write_bytes"])]
+        for name, traffic_bytes in traffic.by_operand().items()
     ]
     rows.append(["total", format_bytes(traffic.dram_read_bytes), format_bytes(traffic.dram_write_bytes)])
     print(_output.table(["operand", "DRAM read", "DRAM write"], rows))
@@ -122,14 +135,19 @@ def _print_traffic(traffic: Traffic) -> None:
         _output.say(f"block steps with both tiles in the cache: {traffic.both_hit_share:.2%}")
 
 
-def _print_sensitivity(moved: Sensitivity) -> None:
+def _print_sensitivity(traffic: Sensitivity) -> None:
     print()
     rows = [
-        [m.what, format_bytes(m.least_bytes), format_bytes(m.most_bytes), f"{m.most_bytes / moved.base_bytes - 1:+.1%}"]
-        for m in (*moved.skew, *moved.capacity, *moved.maps)
+        [
+            m.what,
+            format_bytes(m.least_bytes),
+            format_bytes(m.most_bytes),
+            f"{m.most_bytes / traffic.base_bytes - 1:+.1%}",
+        ]
+        for m in (*traffic.skew, *traffic.capacity, *traffic.maps)
     ]
     print(_output.table(["assumption changed", "least", "most", "most / answer"], rows))
-    for warning in moved.warnings:
+    for warning in traffic.warnings:
         _output.say(f"warning: {warning}")
-    if not moved.warnings:
+    if not traffic.warnings:
         _output.say("steady: no cliff within 10 % of the cache size, nor up to 5 % of skew")

@@ -51,27 +51,27 @@ def run(args: argparse.Namespace) -> int:
     """Model and print."""
     top = whole("--top", args.top, 1, 1000)
     latency = None if args.dram_latency is None else number("dram_latency", args.dram_latency)
-    options = {name: getattr(args, name) for name in _OPTIONS}
-    found = stream(
+    options = {name: vars(args)[name] for name in _OPTIONS}
+    result = stream(
         args.kind, args.items, dtype=args.dtype, gpu=args.gpu, machine=args.machine, dram_latency=latency, **options
     )
     if args.json:
-        _output.print_report(found)
+        _output.print_report(result)
     else:
-        _print(found, top)
+        _print(result, top)
     return 0
 
 
-def _print(found: Stream, top: int) -> None:
-    say, model, kernel, c = _output.say, found.model, found.model.kernel, found.latency
+def _print(result: Stream, top: int) -> None:
+    say, model, kernel, c = _output.say, result.model, result.model.kernel, result.latency
     say(
-        f"{kernel.kind} of {kernel.items:,} items on {found.gpu.name}: loads {format_bytes(kernel.load_bytes)}"
+        f"{kernel.kind} of {kernel.items:,} items on {result.gpu.name}: loads {format_bytes(kernel.load_bytes)}"
         + (" in two passes" if kernel.passes > 1 else "")
         + f", stores {format_bytes(kernel.store_bytes)}; {format_seconds(model.least_seconds)} at least for the "
         f"{format_bytes(kernel.compulsory_bytes)} that must cross DRAM"
     )
     say(
-        f"in flight on an SM: {c.value:g} cycles x {found.rate.value:.2f} B/clk = {model.needed_bytes:,.0f} "
+        f"in flight on an SM: {c.value:g} cycles x {result.rate.value:.2f} B/clk = {model.needed_bytes:,.0f} "
         f"bytes for the whole bandwidth (latency: {c.mark}, {c.source})"
     )
     print()

@@ -32,8 +32,8 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
 from pebble.cli import _output
-from pebble.cli._progress import stderr_bar
 from pebble.sweeps.sweep import Progress, sweep
+from pebble.system.progress import stderr_bar
 
 _LINE_SECONDS = 30.0
 
@@ -60,7 +60,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> int:
     """Sweep, and say what was done."""
     with _progress() as show:
-        found = sweep(
+        result = sweep(
             args.sweep,
             args.store,
             resume=args.resume,
@@ -74,14 +74,14 @@ def run(args: argparse.Namespace) -> int:
             progress=show,
         )
     if args.json:
-        _output.print_report(found)
+        _output.print_report(result)
     else:
-        _output.say(found.summary())
-        if found.statuses["refused"] or found.statuses["failed"]:
-            _output.say(f"note: why not all are done: pebble results {found.store} --where \"status <> 'done'\"")
-    if not found.complete:
+        _output.say(result.summary())
+        if result.statuses["refused"] or result.statuses["failed"]:
+            _output.say(f"note: why not all are done: pebble results {result.store} --where \"status <> 'done'\"")
+    if not result.complete:
         print("pebble: interrupted; add --resume to compute the rest.", file=sys.stderr)
-    return 0 if found.complete else 130
+    return 0 if result.complete else 130
 
 
 @contextmanager
@@ -100,12 +100,12 @@ def _progress() -> Iterator[Callable[[Progress], None]]:
 
 
 def _lines() -> Callable[[Progress], None]:
-    told = time.monotonic()
+    spec = time.monotonic()
 
     def show(now: Progress) -> None:
-        nonlocal told
-        if time.monotonic() - told >= _LINE_SECONDS:
-            told = time.monotonic()
+        nonlocal spec
+        if time.monotonic() - spec >= _LINE_SECONDS:
+            spec = time.monotonic()
             done = f"{now.kept + now.computed:,} of {now.tasks:,} tasks"
             print(f"pebble: {done}, {_pace(now)}", file=sys.stderr, flush=True)
 

@@ -1,7 +1,8 @@
 """Block tile, stages and warps for a workload on a GPU: ranked by an advisor's rule, with the modelled time.
 
-`ours` takes least modelled time under the chip's own cache model; `deepgemm` and `deepgemm-2025-05` are DeepGEMM's
-rules. With --tile one kernel of your own is explained, or refused with the limit that it breaks.
+`ours`, first the kernel that `pebble advise` picks, takes least modelled time under the chip's own cache model, run
+again and again where that is modelled; `deepgemm` and `deepgemm-2025-05` are DeepGEMM's rules. With --tile one kernel
+of your own is explained, or refused with the limit that it breaks.
 
 examples:
   pebble tile gemm -m 8192 -n 8192 -k 8192 --gpu h100-sxm5-80gb
@@ -48,32 +49,35 @@ def run(args: argparse.Namespace) -> int:
     )
     workload = workload_of(args)
     with search_bar() as show:
-        found = tile(
+        result = tile(
             workload, args.advisor, gpu=args.gpu, machine=args.machine, sms=args.sms, progress=show, **own
         )  # fmt: skip
     if args.json:
-        document = found.document()
-        _output.print_report(found, configurations=document["configurations"][:top])
+        document = result.document()
+        _output.print_report(result, configurations=document["configurations"][:top])
     else:
-        _print(found, top)
+        _print(result, top)
     return 0
 
 
-def _print(found: TileAdvice, top: int) -> None:
+def _print(result: TileAdvice, top: int) -> None:
     say = _output.say
-    say(found.summary())
+    say(result.summary())
     print()
-    if found.advisor is not None and found.advisor.measure:
-        headers = ["tile", "stages", "warps", "SMs", "waves", "last", "order", "multicast", found.advisor.measure]
+    if result.advisor is not None and result.advisor.measure:
+        headers = ["tile", "stages", "warps", "SMs", "waves", "last", "order", "multicast", result.advisor.measure]
         print(
-            _output.table(headers, [_by_rule(choice) for choice in found.choices[:top]], keep=(found.advisor.measure,))
+            _output.table(
+                headers, [_by_rule(choice) for choice in result.choices[:top]], keep=(result.advisor.measure,)
+            )
         )
     else:
-        headers = ["tile", "stages", "warps", "per SM", "waves", "last", "order", "DRAM", "us", "bound by"]
-        print(_output.table(headers, [_by_time(choice) for choice in found.choices[:top]], keep=("us", "bound by")))
+        us = "us" if result.best.sustained_seconds is None else "sustained us"
+        headers = ["tile", "stages", "warps", "per SM", "waves", "last", "order", "DRAM", us, "bound by"]
+        print(_output.table(headers, [_by_time(choice) for choice in result.choices[:top]], keep=(us, "bound by")))
     print()
-    _explain(found.best)
-    for note in found.notes:
+    _explain(result.best)
+    for note in result.notes:
         say(f"note: {note}")
 
 
@@ -93,8 +97,8 @@ def _by_rule(choice: Choice) -> list[str]:
 
 
 def _by_time(choice: Choice) -> list[str]:
-    advice, time = choice.advice, choice.time
-    assert time is not None
+    advice, time, seconds = choice.advice, choice.time, choice.seconds
+    assert time is not None and seconds is not None
     return [
         choice.tile,
         f"{advice.stages}",
@@ -104,7 +108,7 @@ def _by_time(choice: Choice) -> list[str]:
         f"{choice.model.last_wave_use:.0%}",
         advice.schedule.name,
         format_bytes(time.dram_bytes),
-        f"{time.seconds * 1e6:,.1f}",
+        f"{seconds * 1e6:,.1f}",
         next(iter(time.binds)),
     ]
 
@@ -129,8 +133,9 @@ def _explain(choice: Choice) -> None:
     if fit.tensor_bytes:
         held = f"beside {needs.accumulators:,} fp32 accumulators in tensor memory"
     say(f"registers  about {fit.registers_per_thread} a thread, {held}; a further block an SM breaks {full}")
+    blocks = " + ".join(f"{blocks:,}" for blocks in model.blocks)
     say(
-        f"waves      {model.tiles:,} blocks on {advice.sms} SMs, {advice.blocks_per_sm} on each: {model.waves:,} "
+        f"waves      {blocks} blocks on {advice.sms} SMs, {advice.blocks_per_sm} on each: {model.waves:,} "
         f"waves, the last {model.last_wave_use:.0%} full; {model.step.compute_cycles:,.0f} cycles of compute a k-tile"
     )
     for side in model.boundaries:

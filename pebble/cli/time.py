@@ -1,7 +1,8 @@
 """How long each schedule takes on a GPU by the model, beside the floor that is proved, and what binds.
 
 A wave takes as long as its slowest resource, at rates that kernels sustain: compute, L2, DRAM at what the cache model
-misses in that wave. Estimates, checked against measured launches; the floor is proved.
+misses in that wave. On an H100 or H200 schedules are ranked by sustained time: run again and again the chip is at its
+limit of power, and bytes cost clock. Estimates, checked against measured launches; the floor is proved.
 
 examples:
   pebble time gemm -m 8192 -n 8192 -k 8192 --gpu h100-sxm5-80gb --schedules row,grouped-8
@@ -19,17 +20,19 @@ from typing import NamedTuple
 from pebble.api.kernels import time
 from pebble.cli import _output
 from pebble.cli._look import add_look_arguments, check_figure, write_figure
-from pebble.cli._schedules_argument import add_schedules_arguments
+from pebble.cli._ranking import as_fast, tell_patience_of
 from pebble.cli._target import add_kernel_arguments, add_machine_arguments, kernel
-from pebble.cli._workload_argument import add_workload_arguments, workload_of
+from pebble.cli._workload_argument import add_schedules_arguments, add_workload_arguments, workload_of
 from pebble.errors import InputError
 from pebble.reports.kernel_time import Timing, floor_word
-from pebble.reports.time_beside import SideBySide
+from pebble.reports.ranking import ranking_of
+from pebble.reports.time_concurrent import SideBySide
 from pebble.reports.time_sweep import Sweep
-from pebble.timing.waves import ModelledTime
+from pebble.timing.modelled import ModelledTime
 from pebble.units import format_ratio
 
-_SUMS = {"compute": "compute", "shared": "shared", "l2": "L2", "dram": "DRAM"}
+_SUMS = {"compute": "compute", "dram": "DRAM", "l2": "L2", "shared": "shared"}  # a narrow screen leaves out the last
+_TAKES = {"operations": "operations", "l2": "L2", "fabric": "its fabric", "dram": "DRAM", "static": "the rest"}
 _FEW_SECONDS = 1e-4  # a table whose longest time is below is in microseconds
 
 
@@ -42,7 +45,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--beside", metavar="WORKLOAD",
         help='side by side with a second one, such as "ffn --tokens 512 --d-model 4096 --hidden 11008"',
     )  # fmt: skip
-    group.add_argument("--beside-schedules", metavar="NAMES", help="of the second; the fastest (those in daily use)")
+    group.add_argument("--beside-schedules", metavar="NAMES", help="of the second; the fastest (those in common use)")
     group.add_argument("--beside-sms", metavar="P,P", help="SMs of the second (seven splits)")
     group.add_argument("--sweep", metavar="NAME=V,V", help="one size in many values: tokens=16,256,4096")
     add_look_arguments(parser, "with --beside or --sweep, write the figure")
@@ -55,7 +58,9 @@ def run(args: argparse.Namespace) -> int:
     if args.figure is not None and args.beside is None and args.sweep is None:
         raise InputError("--figure: expected --beside or --sweep with it.")
     check_figure(args)
-    found = time(
+    if args.beside is None and args.sweep is None and args.cache is None:
+        tell_patience_of(workload_of(args), args.schedules, args.schedule, **kernel(args))
+    result = time(
         workload_of(args),
         args.schedules,
         args.schedule,
@@ -66,16 +71,17 @@ def run(args: argparse.Namespace) -> int:
         sweep=args.sweep,
         **kernel(args),
     )
-    if args.figure is not None and not isinstance(found, Timing):
-        write_figure(args, found.figure)
+    if args.figure is not None and not isinstance(result, Timing):
+        write_figure(args, result.figure)
     if args.json:
-        _output.print_report(found)
-    elif isinstance(found, Timing):
-        _print(found)
-    elif isinstance(found, SideBySide):
-        _print_beside(found)
+        more = {"verdict": ranking_of(result).to_json()} if isinstance(result, Timing) else {}
+        _output.print_report(result, **more)
+    elif isinstance(result, Timing):
+        _print(result)
+    elif isinstance(result, SideBySide):
+        _print_concurrent(result)
     else:
-        _print_sweep(found)
+        _print_sweep(result)
     return 0
 
 
@@ -96,7 +102,9 @@ class _Unit(NamedTuple):
 
     def sums(self, time: ModelledTime) -> list[str]:
         """What each resource needs; a dash for shared memory where the chip's way is not known."""
-        times = {of: getattr(time, f"{of}_seconds") for of in _SUMS}
+        times = dict(
+            zip(_SUMS, (time.compute_seconds, time.dram_seconds, time.l2_seconds, time.shared_seconds), strict=True)
+        )
         return ["-" if of == "shared" and not seconds else self(seconds) for of, seconds in times.items()]
 
     @property
@@ -116,11 +124,11 @@ def _notes(notes: tuple[str, ...]) -> None:
         _output.say(f"note: {note}")
 
 
-def _print(found: Timing) -> None:
+def _print(result: Timing) -> None:
     say = _output.say
-    say(f"{found.workload.label}: {found.kernel.runs_and_why}, {found.kernel.cache}")
+    say(f"{result.workload.label}: {result.kernel.runs_and_why}, {result.kernel.cache}")
     print()
-    unit, floor = _Unit.of(max(t.seconds for _, t in found.orders)), found.floor
+    unit, floor = _Unit.of(max(order.time.seconds for order in result.orders)), result.floor
     parts = ", ".join(
         f"{'DRAM' if p.name == 'dram' else p.name.replace('l2', 'L2')} {unit(p.seconds)}" for p in floor.parts
     )
@@ -128,12 +136,24 @@ def _print(found: Timing) -> None:
         f"proved floor     {unit(floor.seconds)} {unit.name}, {floor_word(floor)}: no launch of this kernel is "
         f"faster ({parts})"
     )
-    best = found.orders[0]
+    ranking = ranking_of(result)
+    best = ranking.best.timed
+    assert best is not None
+    again = best.sustained
+    took = f"{unit(best.time.seconds)} {unit.name}"
+    if again is not None:
+        took = f"{unit(again.seconds)} {unit.name} sustained ({took} once)"
+    tflops = result.workload.flops / best.ranked_seconds / 1e12
     say(
-        f"fastest          {unit(best.time.seconds)} {unit.name} by the model, of {len(found.orders)} timed with tile "
-        f"{found.kernel.tile}: "
-        f"{best.order}, {found.workload.flops / best.time.seconds / 1e12:,.0f} TFLOPS; `pebble tile` times other tiles"
+        f"fastest          {took} by the model, of {len(result.orders)} timed with tile {result.kernel.tile}: "
+        f"{best.order}, {tflops:,.0f} TFLOPS{as_fast(ranking)}; `pebble tile` times other tiles"
     )
+    if again is not None:
+        shares = ", ".join(f"{_TAKES[name]} {joules / again.total_joules:.0%}" for name, joules in again.joules.items())
+        say(
+            f"its energy       {again.total_joules:.3g} J a launch, modelled, at {again.watts:,.0f} W and "
+            f"{again.clock_mhz:,.0f} MHz: {shares}"
+        )
     waves = len(best.time.waves)
     if waves:
         last = best.time.waves[-1]
@@ -142,36 +162,45 @@ def _print(found: Timing) -> None:
             f"{unit(best.time.around_seconds)} {unit.name}, launch {unit(best.time.launch_seconds)} {unit.name}"
         )
     print()
-    heads = ["schedule", f"modelled {unit.name}", "x floor", *unit.heads, "binds in waves" if waves else "binds"]
+    _print_orders(result, unit)
+    _notes(result.notes)
+
+
+def _print_orders(result: Timing, unit: _Unit) -> None:
+    """A row for each time that schedules take."""
+    modelled = [f"modelled {unit.name}", "x floor"]
+    ranked = [f"sustained {unit.name}", "joules"] if result.orders[0].sustained else []
+    binds = "binds in waves" if result.orders[0].time.waves else "binds"
+    heads = ["schedule", *ranked, *modelled, *unit.heads, binds]
     rows: dict[tuple[str, ...], list[str]] = {}
-    for order, t in found.orders:
-        row = (unit(t.seconds), format_ratio(t.seconds / floor.seconds, ".2f"), *unit.sums(t), _binds(t))
-        rows.setdefault(row, []).append(order)
+    for order, t, again in result.orders:
+        single = (unit(t.seconds), format_ratio(t.seconds / result.floor.seconds, ".2f"))
+        often = () if again is None else (unit(again.seconds), f"{again.total_joules:.3g}")
+        rows.setdefault((*often, *single, *unit.sums(t), _binds(t)), []).append(order)
     named = [[tied[0] + f" and {len(tied) - 1} more" * (len(tied) > 1), *row] for row, tied in rows.items()]
-    print(_output.table(heads, named, keep=(*heads[1:3], heads[-1])))
+    print(_output.table(heads, named, keep=(*(ranked[:1] or modelled[1:]), modelled[0], binds)))
     for tied in rows.values():
         if len(tied) > 1:
-            say(f"the same: {', '.join(tied)}")
-    _notes(found.notes)
+            _output.say(f"the same: {', '.join(tied)}")
 
 
-def _print_beside(found: SideBySide) -> None:
-    say, sms = _output.say, found.kernels[0].config.sms
-    unit = _Unit.of(max(found.in_turn_seconds, *(split.time.seconds for split in found.splits)))
+def _print_concurrent(result: SideBySide) -> None:
+    say, sms = _output.say, result.kernels[0].config.sms
+    unit = _Unit.of(max(result.in_turn_seconds, *(split.time.seconds for split in result.splits)))
     for number, what in enumerate(("first", "second")):
-        timed = found.alone[number]
+        timed = result.alone[number]
         say(
-            f"{what:<8} {found.workloads[number].label}: {timed.order}, tile {found.kernels[number].tile}; alone "
+            f"{what:<8} {result.workloads[number].label}: {timed.order}, tile {result.kernels[number].tile}; alone "
             f"{unit(timed.time.seconds)} {unit.name}, {_binds(timed.time)}-bound"
         )
     print()
-    say(f"one after the other  {unit(found.in_turn_seconds)} {unit.name}, each on all {sms} SMs")
+    say(f"one after the other  {unit(result.in_turn_seconds)} {unit.name}, each on all {sms} SMs")
     say(
-        f"best split           {unit(found.best.time.seconds)} {unit.name}, {sms - found.best.sms} SMs and "
-        f"{found.best.sms}: {found.gain:.2f}x"
+        f"best split           {unit(result.best.time.seconds)} {unit.name}, {sms - result.best.sms} SMs and "
+        f"{result.best.sms}: {result.gain:.2f}x"
     )
     say(
-        f"busiest resource     {unit(found.least_seconds)} {unit.name} for both together: no split is faster by the "
+        f"busiest resource     {unit(result.least_seconds)} {unit.name} for both together: no split is faster by the "
         "model"
     )
     print()
@@ -180,29 +209,32 @@ def _print_beside(found: SideBySide) -> None:
             f"{sms - split.sms} + {split.sms}",
             unit(split.time.seconds),
             *(unit(ended) for ended in split.time.ended_seconds),
-            f"{found.in_turn_seconds / split.time.seconds:.2f}",
+            f"{result.in_turn_seconds / split.time.seconds:.2f}",
         ]
-        for split in found.splits
+        for split in result.splits
     ]
     print(_output.table(["SMs", f"both {unit.name}", "first done", "second done", "gain"], rows))
-    _notes(found.notes)
+    _notes(result.notes)
 
 
-def _print_sweep(found: Sweep) -> None:
-    _output.say(found.summary())
+def _print_sweep(result: Sweep) -> None:
+    _output.say(result.summary())
     print()
-    unit = _Unit.of(max(s.best.time.seconds for s in found.steps))
+    unit = _Unit.of(max(s.best.time.seconds for s in result.steps))
+    ranked = all(s.best.sustained for s in result.steps)
     rows = [
         [
-            f"{s.value:,}", s.best.order, s.kernel.tile, unit(s.best.time.seconds), *unit.sums(s.best.time),
-            _binds(s.best.time), unit(s.floor.seconds), floor_word(s.floor),
+            f"{s.value:,}", s.best.order, s.kernel.tile, *([unit(s.best.ranked_seconds)] if ranked else []),
+            unit(s.best.time.seconds), *unit.sums(s.best.time), _binds(s.best.time), unit(s.floor.seconds),
+            floor_word(s.floor),
         ]
-        for s in found.steps
+        for s in result.steps
     ]  # fmt: skip
     heads = [
-        found.size,
+        result.size,
         "schedule",
         "tile",
+        *([f"sustained {unit.name}"] if ranked else []),
         f"modelled {unit.name}",
         *unit.heads,
         "binds",
@@ -210,4 +242,4 @@ def _print_sweep(found: Sweep) -> None:
         "floor is",
     ]
     print(_output.table(heads, rows, left=3, keep=(f"modelled {unit.name}", f"floor {unit.name}", "binds")))
-    _notes(found.notes)
+    _notes(result.notes)

@@ -1,8 +1,9 @@
 """The schedule of a workload that moves least, searched under the GPU's own cache model.
 
-Tried are block tiles that fit an SM, tile orders by name and number, bands of any heights along either axis, waves that
-end with a column, the direction in which k is walked and where each tile begins in it, parts of k, fused and separate
-kernels, groups of heads. What looks best is simulated in full. Ctrl-C keeps the best so far.
+The kernel is the one that `pebble advise` picks; `--tile all` tries every tile that costs no time, `--tile A,B` these.
+Tried are tile orders by name and number, bands of any heights along either axis, waves that end with a column, the
+direction in which k is walked and where each tile begins in it, parts of k, fused and separate kernels, groups of
+heads. What looks best is simulated in full. Ctrl-C keeps the best so far.
 
 examples:
   pebble tune gemm -m 8192 -n 8192 -k 8192 --gpu l40s
@@ -63,134 +64,137 @@ def run(args: argparse.Namespace) -> int:
         if path is not None:
             check_output(path, option, (".json",))
     with search_bar() as show:
-        found = tune(workload, robust=args.robust, time_limit=limit, progress=show, **kernel(args))
+        result = tune(workload, robust=args.robust, time_limit=limit, progress=show, **kernel(args))
     if args.json:
-        document = found.document()
-        _output.print_report(found, schedules=document["schedules"][:top])
+        document = result.document()
+        _output.print_report(result, schedules=document["schedules"][:top])
     else:
-        _print(found, top)
+        _print(result, top)
     if args.save is not None:
-        _save(found, args.save)
+        _save(result, args.save)
     if args.save_pinned is not None:
-        if found.set_aside is None:
+        if result.set_aside is None:
             print("no set-aside moves less than the best without: --save-pinned writes nothing", file=sys.stderr)
         else:
-            found.save(args.save_pinned, found.set_aside.schedule)
-            print(f"table: {args.save_pinned}, run with {found.set_aside.flag}", file=sys.stderr)
-    return 130 if found.ended == "interrupted" else 0
+            result.save(args.save_pinned, result.set_aside.schedule)
+            print(f"table: {args.save_pinned}, run with {result.set_aside.flag}", file=sys.stderr)
+    return 130 if result.ended == "interrupted" else 0
 
 
-def _save(found: Tuning, path: str) -> None:
+def _save(result: Tuning, path: str) -> None:
     """Write the best schedule, or the best of those that have a table, and say which."""
-    kept = found.best_table
+    kept = result.best_table
     if kept is None:
         raise InputError("--save: no schedule that was found has a table; it writes nothing.")
-    found.save(path, kept)
+    result.save(path, kept)
     which = ""
-    if kept is not found.best:
-        over = kept.worst.dram_bytes / found.best.worst.dram_bytes - 1
+    if kept is not result.best:
+        over = kept.worst.dram_bytes / result.best.worst.dram_bytes - 1
         which = f", the best of those that have one: tile {kept.kernel.tile}, {kept.name}, which moves {over:.1%} "
-        which += f"more than {found.best.name}, of which there is none"
+        which += f"more than {result.best.name}, of which there is none"
     print(f"table: {path}{which}", file=sys.stderr)
 
 
-def _print(found: Tuning, top: int) -> None:
-    say, best, daily = _output.say, found.best, found.daily
+def _print(result: Tuning, top: int) -> None:
+    say, best, baseline = _output.say, result.best, result.baseline
     blocks = best.kernel.config.wave_blocks
     say(
-        f"{found.workload.label}: {blocks} blocks at once, {best.kernel.cache}, ranked by {', '.join(found.executions)}"
+        f"{result.workload.label}: {blocks} blocks at once, {best.kernel.cache}, "
+        f"ranked by {', '.join(result.executions)}"
     )
     print()
     say(
         f"best found       {format_bytes(best.worst.dram_bytes)} ({best.ratio:.2f}x the bound): tile "
         f"{best.kernel.tile}, {best.name}" + ("" if best.named else f": {best.words}")
     )
-    if daily is not None:
+    if baseline is not None:
         say(
-            f"best daily order {format_bytes(daily.worst.dram_bytes)} of the tiles tried "
-            f"({_against_daily(found, daily)}): tile "
-            f"{daily.kernel.tile}, {daily.name}"
+            f"best common order {format_bytes(baseline.worst.dram_bytes)} of the tiles tried "
+            f"({_against_baseline(result, baseline)}): tile "
+            f"{baseline.kernel.tile}, {baseline.name}"
         )
     say(
         f"proved bound     {format_bytes(best.bound.bound.bytes)}: no schedule of this kernel moves less; at most "
         f"{1 - 1 / best.ratio:.0%} of what the best moves can be saved"
     )
-    if found.times is not None:
-        say(f"modelled time    {_times(found.times)}")
-    for i, (name, least) in enumerate(zip(found.executions, found.least_by_execution, strict=True)):
+    if result.times is not None:
+        say(f"modelled time    {_times(result.times)}")
+    for i, (name, least) in enumerate(zip(result.executions, result.least_by_execution, strict=True)):
         here, there = best.traffic[i], least.traffic[i]
         over = here.dram_bytes / there.dram_bytes - 1
         beside = f", {over:.1%} above {least.name}, tile {least.kernel.tile}" if over else ", the least there"
         say(f"under {name:<11}{format_bytes(here.dram_bytes)}, {format_bytes(here.dram_read_bytes)} of it read{beside}")
-    for b in found.beyond:
-        say(f"{b.what}: {format_bytes(b.best_bytes)}, the daily order {format_bytes(b.daily_bytes)}")
-    for kept in found.set_asides:
-        say(_pinned(found, kept))
-    for launch in _least_launches(found):
+    for b in result.beyond:
+        say(f"{b.what}: {format_bytes(b.best_bytes)}, the common order {format_bytes(b.baseline_bytes)}")
+    for kept in result.set_asides:
+        say(_pinned(result, kept))
+    for launch in _least_launches(result):
         s = launch.schedule
-        moved, ranked = format_bytes(launch.traffic.dram_bytes), format_bytes(s.traffic[0].dram_bytes)
-        say(f"launched {launch.execution}: {moved}: tile {s.kernel.tile}, {s.name} ({found.executions[0]}: {ranked})")
+        traffic, ranked = format_bytes(launch.traffic.dram_bytes), format_bytes(s.traffic[0].dram_bytes)
+        say(
+            f"launched {launch.execution}: {traffic}: tile {s.kernel.tile}, {s.name} ({result.executions[0]}: {ranked})"
+        )
     print()
-    rows = [_row(tied) for tied in found.distinct[:top]]
-    heads = [f"{found.executions[0]} read MB", *(f"{name} MB" for name in found.executions)]
+    rows = [_row(tied) for tied in result.distinct[:top]]
+    heads = [f"{result.executions[0]} read MB", *(f"{name} MB" for name in result.executions)]
     print(_output.table(["schedule", "tile", *heads, "x bound"], rows, left=2, keep=(heads[1], "x bound")))
-    looked, simulated, named, all_named = found.counts
+    looked, simulated, named, all_named = result.counts
     print()
     say(
         f"{looked:,} schedules looked at, {simulated:,} simulated in full, {named:,} of {all_named:,} named ones among "
-        f"them; {found.seconds:.1f} s"
+        f"them; {result.seconds:.1f} s"
     )
-    say(f"tiles tried: {', '.join(found.tiles)}; another may move less or be faster: --tile, `pebble tile`")
-    for note in found.notes:
+    say(f"tiles tried: {', '.join(result.tiles)}; another may move less or be faster: --tile, `pebble tile`")
+    for note in result.notes:
         say(f"note: {note}")
 
 
-def _against_daily(found: Tuning, daily: Tuned) -> str:
-    """What the best found saves over the best daily order, and where it moves more."""
-    less = 1 - found.best.worst.dram_bytes / daily.worst.dram_bytes
-    told = f"the best found moves {less:.0%} less" if round(less, 2) else "the best found moves as much"
-    more = [f"{b.best_bytes / b.daily_bytes - 1:.0%} more {b.what}" for b in found.beyond if b.takes_back]
-    return told + (f" under {' and '.join(found.executions)}, but {', '.join(more)}" if more else "")
+def _against_baseline(result: Tuning, baseline: Tuned) -> str:
+    """What the best found saves over the best common order, and where it moves more."""
+    less = 1 - result.best.worst.dram_bytes / baseline.worst.dram_bytes
+    text = f"the best found moves {less:.0%} less" if round(less, 2) else "the best found moves as much"
+    more = [f"{b.best_bytes / b.baseline_bytes - 1:.0%} more {b.what}" for b in result.beyond if b.takes_back]
+    return text + (f" under {' and '.join(result.executions)}, but {', '.join(more)}" if more else "")
 
 
 def _times(times: TuneTimes) -> str:
-    """The modelled times of the best, the best daily order and the fastest, and what this moves."""
-    best, daily, fastest = times.best, times.daily, times.fastest
-    told = f"{times.execution}: {format_seconds(best.seconds)} for the best found"
-    told += f", {format_seconds(daily.seconds)} for the best daily order" if daily else ""
-    if fastest.seconds >= 0.995 * min(one.seconds for one in (best, daily) if one):
-        return f"{told}; nothing else that was simulated is faster by half a per cent"
+    """The modelled times of the best, the best common order and the fastest, and what this moves."""
+    best, baseline, fastest = times.best, times.baseline, times.fastest
+    text = f"{times.execution}: {format_seconds(best.seconds)} for the best found"
+    text += f", {format_seconds(baseline.seconds)} for the best common order" if baseline else ""
+    if fastest.seconds >= 0.995 * min(item.seconds for item in (best, baseline) if item):
+        return f"{text}; nothing else that was simulated is faster by half a per cent"
     s = fastest.schedule
     more = s.traffic[0].dram_bytes / best.schedule.traffic[0].dram_bytes - 1
     moves = f"moves {more:.1%} more" if round(more, 3) > 0 else "moves as much as the best"
     return (
-        f"{told}; the fastest that was simulated takes {format_seconds(fastest.seconds)}: tile {s.kernel.tile}, "
+        f"{text}; the fastest that was simulated takes {format_seconds(fastest.seconds)}: tile {s.kernel.tile}, "
         f"{s.name}, which {moves}"
     )
 
 
-def _pinned(found: Tuning, kept: SetAside[Tuned]) -> str:
+def _pinned(result: Tuning, kept: SetAside[Tuned]) -> str:
     """What a set-aside saves, and how to run it."""
-    s, plain, moved = kept.schedule, kept.schedule.traffic[0].dram_bytes, kept.traffic.dram_bytes
-    if (s.name, s.kernel.tile) == (found.best.name, found.best.kernel.tile):
+    s, plain, traffic = kept.schedule, kept.schedule.traffic[0].dram_bytes, kept.traffic.dram_bytes
+    if (s.name, s.kernel.tile) == (result.best.name, result.best.kernel.tile):
         which, how = "the best", f"`python best.py {kept.flag}`"
     else:
         which = f"tile {s.kernel.tile}, {s.name},"
-        file = "the table of --save-pinned" if kept is found.set_aside else "the order by its name"
+        file = "the table of --save-pinned" if kept is result.set_aside else "the order by its name"
         how = f"export {file}, `python pinned.py {kept.flag}`"
     return (
-        f"pinned: {which} moves {format_bytes(moved)} with {kept.operand} in up to {kept.share:.0%} of L2 set aside, "
-        f"{format_bytes(plain)} without (saves {format_bytes(plain - moved)}): {how}"
+        f"pinned: {which} moves {format_bytes(traffic)} with {kept.operand} in up to {kept.share:.0%} of L2 set aside, "
+        f"{format_bytes(plain)} without (saves {format_bytes(plain - traffic)}): {how}"
     )
 
 
-def _least_launches(found: Tuning) -> list[OtherLaunch[Tuned]]:
+def _least_launches(result: Tuning) -> list[OtherLaunch[Tuned]]:
     """Of each launch what moves least."""
-    return list({launch.execution: launch for launch in reversed(found.launches)}.values())[::-1]
+    return list({launch.execution: launch for launch in reversed(result.launches)}.values())[::-1]
 
 
 def _row(tied: tuple[Tuned, ...]) -> list[str]:
     s = tied[0]
-    moved = [s.traffic[0].dram_read_bytes, *(t.dram_bytes for t in s.traffic)]
+    traffic = [s.traffic[0].dram_read_bytes, *(t.dram_bytes for t in s.traffic)]
     name = s.name if len(tied) == 1 else f"{s.name} and {len(tied) - 1} more"
-    return [name, s.kernel.tile, *(f"{value / 1e6:,.1f}" for value in moved), f"{s.ratio:.2f}"]
+    return [name, s.kernel.tile, *(f"{value / 1e6:,.1f}" for value in traffic), f"{s.ratio:.2f}"]

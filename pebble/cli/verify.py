@@ -25,16 +25,16 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> int:
     """Check it and say what it proves."""
     try:
-        found = verify(args.certificate)
+        result = verify(args.certificate)
     except VerificationError as error:
         if args.json and isinstance(error.refusal, RefusedError):
             why = {"step": error.refusal.step, "why": error.refusal.why}
             _output.print_json({"verified": False, **why, "proved": []})
         raise
     if args.json:
-        _output.print_report(found)
+        _output.print_report(result)
     else:
-        _output.say(f"{found.name}: verified")
-        for sentence in found.proved:
+        _output.say(f"{result.name}: verified")
+        for sentence in result.proved:
             _output.say(sentence[0].upper() + sentence[1:] + ".")
     return 0

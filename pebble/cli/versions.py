@@ -20,19 +20,19 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Print the versions."""
-    found = {"pebble": __version__, "python": platform.python_version(), "platform": platform.platform(terse=True)}
+    result = {"pebble": __version__, "python": platform.python_version(), "platform": platform.platform(terse=True)}
     try:
         if (installed := metadata.version(_DISTRIBUTION)) != __version__:
-            found["installed as"] = installed
+            result["installed as"] = installed
     except metadata.PackageNotFoundError:
-        found["installed as"] = "not installed: run from its tree"
+        result["installed as"] = "not installed: run from its tree"
     for name in (*_PACKAGES, *_OPTIONAL):
         try:
-            found[name.lower()] = metadata.version(name)
+            result[name.lower()] = metadata.version(name)
         except metadata.PackageNotFoundError:
-            found[name.lower()] = "not installed"
+            result[name.lower()] = "not installed"
     if args.json:
-        _output.print_json(found)
+        _output.print_json(result)
     else:
-        print(_output.table(["package", "version"], [[name, version] for name, version in found.items()], left=2))
+        print(_output.table(["package", "version"], [[name, version] for name, version in result.items()], left=2))
     return 0

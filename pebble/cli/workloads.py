@@ -10,9 +10,9 @@ from __future__ import annotations
 import argparse
 import dataclasses
 
+from pebble.api.lists import family_entries, workloads
 from pebble.cli import _output
 from pebble.errors import InputError
-from pebble.families import FAMILIES, NAMED
 from pebble.units import format_bytes
 from pebble.workloads import DTYPE_BYTES, model_names, model_shape, named_gemm
 from pebble.workloads.named import BLOCKS, model_layers
@@ -27,58 +27,21 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """List or explain."""
-    if args.model is None:
-        if args.tokens is not None or args.dtype is not None:
-            raise InputError("--tokens and --dtype need a MODEL, such as `pebble workloads llama-3-8b --tokens 4096`.")
-        if args.json:
-            _output.print_json(_everything())
-        else:
-            _list()
-        return 0
-    tokens = 8192 if args.tokens is None else args.tokens
-    details = _model(args.model, tokens, args.dtype or "bf16")
+    if args.model is None and (args.tokens is not None or args.dtype is not None):
+        raise InputError("--tokens and --dtype need a MODEL, such as `pebble workloads llama-3-8b --tokens 4096`.")
+    tokens, dtype = 8192 if args.tokens is None else args.tokens, args.dtype or "bf16"
+    result = workloads(args.model, tokens=tokens, dtype=dtype)
     if args.json:
-        _output.print_json(details)
+        _output.print_json(result.document())
+    elif args.model is None:
+        _list()
     else:
-        _explain(args.model, tokens, args.dtype or "bf16")
+        _explain(args.model, tokens, dtype)
     return 0
 
 
-def _families() -> list[tuple[str, str, str]]:
-    """Each family, what it computes, and how it is written."""
-    shapes = [(name, family.computes, family.example) for name, family in FAMILIES.items()]
-    return shapes + [(name, what, example) for name, (what, example) in NAMED.items()]
-
-
-def _everything() -> dict[str, object]:
-    return {
-        "families": {name: {"computes": what, "example": example} for name, what, example in _families()},
-        "dtypes": DTYPE_BYTES,
-        "models": {model: [dataclasses.asdict(layer) for layer in model_layers(model)] for model in model_names()},
-    }
-
-
-def _model(model: str, tokens: int, dtype: str) -> dict[str, object]:
-    layers = []
-    shape = model_shape(model)
-    for layer in model_layers(model):
-        gemm = named_gemm(f"{model}:{layer.name}", tokens, dtype)
-        layers.append(
-            dataclasses.asdict(layer)
-            | gemm.to_json()
-            | {"operands": {o.name: {"rows": o.rows, "cols": o.cols, "bytes": o.bytes} for o in gemm.operands}}
-        )
-    return {
-        "model": model,
-        "shape": dataclasses.asdict(shape),
-        "tokens": tokens,
-        "dtype": dtype,
-        "layers": layers,
-    }
-
-
 def _list() -> None:
-    print(_output.table(["family", "computes", "written"], _families(), left=3))
+    print(_output.table(["family", "computes", "written"], family_entries(), left=3))
     print()
     _output.say(f"--dtype: {', '.join(f'{name} ({size} B)' for name, size in DTYPE_BYTES.items())}")
     print()
@@ -95,9 +58,9 @@ def _list() -> None:
 def _explain(model: str, tokens: int, dtype: str) -> None:
     shape = model_shape(model)
     print(f"{model}, {tokens} tokens, {dtype}\n")
-    for field in dataclasses.fields(shape):
-        if field.name != "value_head_dim" or shape.value_head_dim != shape.head_dim:
-            _output.say(f"{field.name:<16}{getattr(shape, field.name)}")
+    for name, value in dataclasses.asdict(shape).items():
+        if name != "value_head_dim" or shape.value_head_dim != shape.head_dim:
+            _output.say(f"{name:<16}{value}")
     print()
     # two short tables, so that both fit a narrow terminal
     shapes, sizes, notes = [], [], []

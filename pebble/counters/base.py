@@ -91,8 +91,8 @@ class Draft:
         return "" if major is None or minor is None else f"{major}.{minor}"
 
 
-def _alike(one: float | str, other: float | str) -> bool:
+def _alike(single: float | str, other: float | str) -> bool:
     """Equal, or the same figure rounded."""
-    if isinstance(one, float) and isinstance(other, float):
-        return abs(one - other) <= 0.006 * max(abs(one), abs(other))
-    return one == other
+    if isinstance(single, float) and isinstance(other, float):
+        return abs(single - other) <= 0.006 * max(abs(single), abs(other))
+    return single == other

@@ -188,16 +188,16 @@ def first_request(pattern: Pattern) -> np.ndarray:
     """The first byte that each lane of the first warp touches, -1 for a lane that is off; shape (32,)."""
     if pattern.threads is None:
         return _row_addresses(pattern, 0, 0)
-    found: np.ndarray = _block_addresses(pattern, 0, 0)[0]
-    return found
+    result: np.ndarray = _block_addresses(pattern, 0, 0)[0]
+    return result
 
 
 def _row_addresses(pattern: Pattern, row: int, warp: int) -> np.ndarray:
     """Of a warp of a row: shape (32,)."""
     value = (warp * WARP + np.arange(WARP, dtype=np.int64)) * pattern.vector
     place = (row * pattern.row_values + value * pattern.stride) * pattern.value_bytes + pattern.offset_bytes
-    found: np.ndarray = np.where(value < pattern.cols, place, -1)
-    return found
+    result: np.ndarray = np.where(value < pattern.cols, place, -1)
+    return result
 
 
 def _rows(pattern: Pattern) -> tuple[int, int]:
@@ -214,8 +214,8 @@ def _rows(pattern: Pattern) -> tuple[int, int]:
         times = ceil_div(pattern.rows - row, period)
         here = 0
         for start in range(min(alike, full)):
-            one = count_sectors(_row_addresses(pattern, row, start)[None], access)
-            here += one * ceil_div(full - start, alike)
+            single = count_sectors(_row_addresses(pattern, row, start)[None], access)
+            here += single * ceil_div(full - start, alike)
         here += count_sectors(_row_addresses(pattern, row, warps - 1)[None], access)
         total += here * times
     return pattern.rows * warps, total
@@ -230,8 +230,8 @@ def _block_addresses(pattern: Pattern, first_row: int, first_col: int) -> np.nda
     col = first_col + (thread % wide) * pattern.each[0]
     place = (row * pattern.row_values + col * pattern.stride) * pattern.value_bytes + pattern.offset_bytes
     on = (thread < wide * high) & (row < pattern.rows) & (col < pattern.cols)
-    found: np.ndarray = np.where(on, place, -1).reshape(-1, WARP)
-    return found
+    result: np.ndarray = np.where(on, place, -1).reshape(-1, WARP)
+    return result
 
 
 def _blocks(pattern: Pattern) -> tuple[int, int]:
@@ -256,5 +256,5 @@ def _alike(count: int, step_bytes: int, ragged: bool) -> list[tuple[int, int]]:
     """Of blocks so many bytes apart, one of each place within a sector and how many lie there; a cut one apart."""
     period = SECTOR_BYTES // int(np.gcd(SECTOR_BYTES, step_bytes))
     whole = count - ragged
-    found = [(start, ceil_div(whole - start, period)) for start in range(min(period, whole))]
-    return [*found, (count - 1, 1)] if ragged else found
+    results = [(start, ceil_div(whole - start, period)) for start in range(min(period, whole))]
+    return [*results, (count - 1, 1)] if ragged else results

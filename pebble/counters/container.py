@@ -89,8 +89,8 @@ def _record(content: bytes | mmap, at: int) -> int:
 def _command(session: bytes) -> str:
     for number, value in _fields(session):
         if number == _COMMAND and isinstance(value, bytes):
-            found = re.search(rb"[ -~]*\bncu(?:\.exe)?\b[ -~]*", value)
-            return found[0].decode("ascii") if found else ""
+            result = re.search(rb"[ -~]*\bncu(?:\.exe)?\b[ -~]*", value)
+            return result[0].decode("ascii") if result else ""
     return ""
 
 

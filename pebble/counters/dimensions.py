@@ -50,6 +50,11 @@ class Sample(NamedTuple):
     fma_instructions: float | None = None
     blocks: int | None = None
 
+    @property
+    def counters(self) -> dict[str, float | None]:
+        """Each of `COUNTERS` by its name."""
+        return dict(zip(COUNTERS, (self.store_sectors, self.load_sectors, self.fma_instructions), strict=True))
+
 
 @dataclass(frozen=True)
 class LayerFit:
@@ -187,12 +192,12 @@ def recover(
         return Dimensions(tuple(samples), spread, (), (), 0, (), laws)
     sizes = (value_bytes,) if isinstance(value_bytes, int) else tuple(value_bytes or UNTOLD_BYTES)
     gridded = all(sample.blocks for sample in samples)
-    found = _Search(samples, logs, spread, sizes, _tiles(tile_side, tile, gridded), gridded)
-    named, integers = found.named(), found.integers()
-    notes = found.notes()
+    result = _Search(samples, logs, spread, sizes, _tiles(tile_side, tile, gridded), gridded)
+    named, integers = result.named(), result.integers()
+    notes = result.notes()
     if gridded and not named and not integers:
-        found = _Search(samples, logs, spread, sizes, _tiles(tile_side, tile, False), False)
-        named, integers = found.named(), found.integers()
+        result = _Search(samples, logs, spread, sizes, _tiles(tile_side, tile, False), False)
+        named, integers = result.named(), result.integers()
         if named or integers:
             notes += ("the grids are not those of a block a tile, and were not used",)
     return Dimensions(
@@ -203,7 +208,7 @@ def recover(
         len(integers),
         notes,
         laws,
-        found.by_grid,
+        result.by_grid,
     )
 
 
@@ -216,11 +221,11 @@ def _tiles(side: int | None, tile: Tile | None, gridded: bool) -> tuple[Tile, ..
     """The tiles to try, squares first: loads tell of a tile its mean side alone, grids both."""
     if side is None and tile is not None:
         return tuple(dict.fromkeys((Tile(tile.bm, tile.bn), Tile(tile.bn, tile.bm))))
-    squares = [Tile(one, one) for one in ((side,) if side else TILE_SIDES)]
+    squares = [Tile(element, element) for element in ((side,) if side else TILE_SIDES)]
     if not gridded:
         return tuple(squares)
     oblong = [Tile(a, b) for a in TILE_SIDES for b in TILE_SIDES if a != b]
-    return (*squares, *(one for one in oblong if side is None or round(_side(one)) == side))
+    return (*squares, *(item for item in oblong if side is None or round(_side(item)) == side))
 
 
 @dataclass(frozen=True)
@@ -257,13 +262,13 @@ class _Search:
         free = sum(len(values) - 1 for values in self.logs.values())
         near = NEAR * (1 + NEAR_FEW / free) if self.spread > LEAST_SPREAD else NEAR
         limit = _allowed(self.logs, self.spread) + near
-        found = [fit for one in widths if (fit := self._best(*one)) is not None and fit.misfit <= limit]
-        return sorted(found, key=lambda fit: fit.misfit)
+        results = [fit for width in widths if (fit := self._best(*width)) is not None and fit.misfit <= limit]
+        return sorted(results, key=lambda fit: fit.misfit)
 
     def _best(self, n: int, k: int, layers: tuple[str, ...]) -> LayerFit | None:
         """With the value size and tile that fit best; None where no tile has the grids."""
-        told = "load_sectors" in self.logs or self.by_grid
-        tiles = [tile for tile in self.tiles if not self.by_grid or self._has_grids(n, tile)] if told else [None]
+        spec = "load_sectors" in self.logs or self.by_grid
+        tiles = [tile for tile in self.tiles if not self.by_grid or self._has_grids(n, tile)] if spec else [None]
         fits = (
             LayerFit(n, k, size, tile, _misfit(self.logs, self.spread, n, k, size, tile), layers)
             for size in self.sizes
@@ -278,12 +283,12 @@ class _Search:
 
 def _per_token(samples: Sequence[Sample]) -> dict[str, list[float]]:
     """Logarithms of each counter over the tokens, of counters that are there for all lengths."""
-    found = {}
+    result = {}
     for name in COUNTERS:
-        values = [getattr(sample, name) for sample in samples]
-        if all(value is not None and 0 < value < float("inf") for value in values):
-            found[name] = [log(value / sample.tokens) for value, sample in zip(values, samples, strict=True)]
-    return found
+        values = [sample.counters[name] or 0.0 for sample in samples]
+        if all(0 < value < float("inf") for value in values):
+            result[name] = [log(value / sample.tokens) for value, sample in zip(values, samples, strict=True)]
+    return result
 
 
 def _spread(logs: Iterable[Sequence[float]]) -> float:
@@ -315,14 +320,14 @@ def _misfit(logs: Mapping[str, Sequence[float]], spread: float, n: int, k: int, 
 
 def _named_layers() -> dict[tuple[int, int], tuple[str, ...]]:
     """Widths of the layers of named models, a gated FFN's two halves also apart, with all names that have them."""
-    found: dict[tuple[int, int], list[str]] = {}
+    result: dict[tuple[int, int], list[str]] = {}
     for model in model_names():
         shape = model_shape(model)
         if shape.gated:
-            found.setdefault((shape.intermediate, shape.hidden), []).append(f"{model}:gate or up")
+            result.setdefault((shape.intermediate, shape.hidden), []).append(f"{model}:gate or up")
         for layer in model_layers(model):
-            found.setdefault((layer.n, layer.k), []).append(f"{model}:{layer.name}")
-    return {widths: tuple(names) for widths, names in found.items()}
+            result.setdefault((layer.n, layer.k), []).append(f"{model}:{layer.name}")
+    return {widths: tuple(names) for widths, names in result.items()}
 
 
 def _integers(
@@ -349,5 +354,5 @@ def _integers(
 def _multiples(low: float, high: float) -> list[int]:
     if not 0 < low < high < 2**40:
         return []
-    found = [STEP * i for i in range(max(1, int(low // STEP)), int(high // STEP) + 2) if low <= STEP * i <= high]
-    return sorted(found, key=lambda value: abs(value - sqrt(low * high)))[:40]
+    results = [STEP * i for i in range(max(1, int(low // STEP)), int(high // STEP) + 2) if low <= STEP * i <= high]
+    return sorted(results, key=lambda value: abs(value - sqrt(low * high)))[:40]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from pebble.counters.names import Kind, kind_of
+from pebble.counters.names import Operation, kind_of
 from pebble.counters.profile import Launch, Profile
 from pebble.counters.shapes import multiply_adds
 from pebble.errors import InputError
@@ -29,11 +29,11 @@ class Critical:
     why: str
 
 
-def computes(launch: Launch) -> Kind:
+def computes(launch: Launch) -> Operation:
     """What a launch computes: by its name, else a product where the tensor pipe is at work."""
     kind = kind_of(launch.kernel)
-    if kind is Kind.OTHER and (launch.value("tensor_percent") or 0) >= _TENSOR_AT_WORK:
-        return Kind.GEMM
+    if kind is Operation.OTHER and (launch.value("tensor_percent") or 0) >= _TENSOR_AT_WORK:
+        return Operation.GEMM
     return kind
 
 
@@ -51,7 +51,9 @@ def critical_kernel(launches: Sequence[Launch]) -> Critical:
     if len(launches) == 1:
         return Critical(launches[0], "the only one")
     busy = [launch for launch in launches if (launch.value("tensor_percent") or 0) >= _TENSOR_AT_WORK]
-    among, said = (busy, "tensor pipe") if busy else ([o for o in launches if computes(o) is not Kind.OTHER], "name")
+    among, said = (
+        (busy, "tensor pipe") if busy else ([o for o in launches if computes(o) is not Operation.OTHER], "name")
+    )
     among = among or list(launches)
     tensor, time = of_all("tensor_percent", among), of_all("time_nanoseconds", among)
     if busy and tensor is not None:
@@ -86,8 +88,8 @@ def choose(profile: Profile, wanted: Sequence[str] = ()) -> tuple[tuple[Launch, 
         No launch has that ID or name.
     """
     if not wanted:
-        found = critical_kernel(profile.launches)
-        return (found.launch,), found.why
+        result = critical_kernel(profile.launches)
+        return (result.launch,), result.why
     chosen: list[Launch] = []
     for want in wanted:
         here = [launch for launch in profile.launches if launch.ident == want]

@@ -70,14 +70,14 @@ def laws_of(tokens: Sequence[int], per_token: Mapping[str, Sequence[float]]) -> 
     across = [log(m) for m in tokens]
     middle = sum(across) / len(across)
     wide = sum((x - middle) ** 2 for x in across)
-    found = []
+    results = []
     for counter, values in per_token.items():
         mean = sum(values) / len(values)
         slope = sum((x - middle) * y for x, y in zip(across, values, strict=True)) / wide
         off = [y - mean - slope * (x - middle) for x, y in zip(across, values, strict=True)]
-        spread = sqrt(sum(one**2 for one in off) / max(1, len(off) - 2))
-        found.append(Law(counter, slope + 1, exp(middle), exp(mean + middle), spread, len(set(tokens))))
-    return tuple(found)
+        spread = sqrt(sum(item**2 for item in off) / max(1, len(off) - 2))
+        results.append(Law(counter, slope + 1, exp(middle), exp(mean + middle), spread, len(set(tokens))))
+    return tuple(results)
 
 
 def square_products(laws: Sequence[Law]) -> str:

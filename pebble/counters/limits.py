@@ -73,8 +73,8 @@ def limit_of(launches: Sequence[Launch], dram_peak: float | None = None) -> Limi
     'sm'
     """
     times = [launch.value("time_nanoseconds") or 0.0 for launch in launches]
-    moved = [launch.value("dram_bytes") for launch in launches]
-    rate = sum(b for b in moved if b is not None) / sum(times) * 1e9 if None not in moved and all(times) else None
+    traffic = [launch.value("dram_bytes") for launch in launches]
+    rate = sum(b for b in traffic if b is not None) / sum(times) * 1e9 if None not in traffic and all(times) else None
     shares = {key: share for key in (*_UNITS, *_PIPES) if (share := _share(launches, times, key)) is not None}
     clock, bits = launches[0].value("memory_clock_hz"), launches[0].value("memory_bus_bits")
     peak = dram_peak or (2 * clock * bits / 8 if clock and bits else None)
@@ -89,8 +89,8 @@ def limit_of(launches: Sequence[Launch], dram_peak: float | None = None) -> Limi
 
 def _share(launches: Sequence[Launch], times: Sequence[float], key: str) -> float | None:
     """Percent of the peak over the whole time of all launches; None where one does not say, or says it otherwise."""
-    found = [launch.find(key) for launch in launches]
-    known = [one.value for one in found if one is not None and not one.metric.endswith("sustained_active")]
+    results = [launch.find(key) for launch in launches]
+    known = [item.value for item in results if item is not None and not item.metric.endswith("sustained_active")]
     if len(known) < len(launches):
         return None
     if len(known) == 1:
@@ -100,7 +100,7 @@ def _share(launches: Sequence[Launch], times: Sequence[float], key: str) -> floa
 
 def _verdict(units: Mapping[str, float], pipes: Mapping[str, float], rate: float | None) -> tuple[str, str]:
     """What limits, and the sentence that says so."""
-    moved = "" if rate is None else f"{rate / 1e9:,.4g} GB/s"
+    traffic = "" if rate is None else f"{rate / 1e9:,.4g} GB/s"
     dram = units.get("dram_percent")
     said = ", ".join(f"{_UNITS[key]} {share:.1f} %" for key, share in units.items())
     unsaid = [f"{name}.avg.pct_of_peak_sustained_elapsed" for key, name in _MAIN.items() if key not in units]
@@ -116,7 +116,7 @@ def _verdict(units: Mapping[str, float], pipes: Mapping[str, float], rate: float
         if most == "sm_percent":
             kind, pipe = _pipe_of(share, pipes)
             what = f"the SMs, at {share:.1f} % of their peak ({pipe})"
-        of_dram = ", ".join(([] if dram is None else [f"{dram:.1f} % of its peak"]) + [moved] * bool(moved))
+        of_dram = ", ".join(([] if dram is None else [f"{dram:.1f} % of its peak"]) + [traffic] * bool(traffic))
         whether = "and nearly DRAM" if dram is not None and dram >= NEAR_PEAK else "not DRAM"
         beside = f" ({of_dram})" if of_dram else ""
         # fills from DRAM are work of the caches too, none of the SMs'

@@ -22,7 +22,7 @@ _SQUARE = re.compile(r"<(?:\(int\))?(8|16|32|64|128|256)>")
 _SIDES = range(8, 513)
 
 
-class Kind(StrEnum):
+class Operation(StrEnum):
     """What a kernel computes."""
 
     GEMM = "gemm"
@@ -42,7 +42,7 @@ class Tile(NamedTuple):
         return f"{self.bm}x{self.bn}" + (f"x{self.bk}" if self.bk else "")
 
 
-def kind_of(name: str) -> Kind:
+def kind_of(name: str) -> Operation:
     """What the name says that it computes.
 
     Examples
@@ -53,10 +53,10 @@ def kind_of(name: str) -> Kind:
     ('ffn', 'gemm')
     """
     if _ATTENTION.search(name):
-        return Kind.ATTENTION
+        return Operation.ATTENTION
     if _PRODUCT.search(name):  # one product of a network too
-        return Kind.GEMM
-    return Kind.FFN if _NETWORK.search(name) else Kind.OTHER
+        return Operation.GEMM
+    return Operation.FFN if _NETWORK.search(name) else Operation.OTHER
 
 
 def tile_of(name: str) -> Tile | None:
@@ -72,10 +72,10 @@ def tile_of(name: str) -> Tile | None:
     '32x32'
     """
     for pattern in _TILES:
-        found = pattern.search(name)
-        if found:
-            bm, bn = int(found[1]), int(found[2])
-            bk = int(found[3]) if found.lastindex and found.lastindex >= 3 and found[3] else 0
+        result = pattern.search(name)
+        if result:
+            bm, bn = int(result[1]), int(result[2])
+            bk = int(result[3]) if result.lastindex and result.lastindex >= 3 and result[3] else 0
             if bm in _SIDES and bn in _SIDES and bk <= 512:
                 return Tile(bm, bn, bk)
     square = _SQUARE.search(name)

@@ -75,12 +75,12 @@ def load(path: str) -> list[Raw] | str:
         return f"NVIDIA's reader refuses it: {str(error)[:160].strip().rstrip('.') or type(error).__name__}."
     if context is None:
         return "NVIDIA's reader refuses it; the file is damaged, cut off, or of a newer version."
-    found: list[Raw] = []
+    results: list[Raw] = []
     for number in range(context.num_ranges()):
         held = context.range_by_idx(number)
-        for action in range(min(held.num_actions(), _MOST_LAUNCHES - len(found))):
-            found.append(_launch(held.action_by_idx(action)))
-    return found
+        for action in range(min(held.num_actions(), _MOST_LAUNCHES - len(results))):
+            results.append(_launch(held.action_by_idx(action)))
+    return results
 
 
 def _launch(action: Any) -> Raw:

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from pebble.counters.container import Container
-from pebble.counters.quantities import QUANTITIES, Found, Quantity
+from pebble.counters.quantities import QUANTITIES, LaunchQuantity, Quantity
 
 Sides = tuple[int, int, int]
 
@@ -48,18 +48,18 @@ class Launch:
     compute_capability: str = ""
     notes: tuple[str, ...] = ()
 
-    def find(self, key: str) -> Found | None:
+    def find(self, key: str) -> LaunchQuantity | None:
         """A quantity of `QUANTITIES`, from the first of its metrics that the report has."""
         return QUANTITIES[key].find(self._numbers)
 
     def value(self, key: str) -> float | None:
         """Its value alone."""
-        found = self.find(key)
-        return None if found is None else found.value
+        result = self.find(key)
+        return None if result is None else result.value
 
     def _numbers(self, metric: str) -> float | None:
-        found = self.metrics.get(metric)
-        return found.value if found is not None and isinstance(found.value, float) else None
+        result = self.metrics.get(metric)
+        return result.value if result is not None and isinstance(result.value, float) else None
 
     @property
     def missing(self) -> tuple[Quantity, ...]:
@@ -71,8 +71,8 @@ class Launch:
         """Blocks of the launch."""
         if self.grid is not None:
             return self.grid[0] * self.grid[1] * self.grid[2]
-        found = self._numbers("launch__grid_size")
-        return int(found) if found is not None and 0 < found < 2**63 else None
+        result = self._numbers("launch__grid_size")
+        return int(result) if result is not None and 0 < result < 2**63 else None
 
     @property
     def short_name(self) -> str:

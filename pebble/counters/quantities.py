@@ -18,7 +18,7 @@ class Source(NamedTuple):
     factor: float = 1.0
 
 
-class Found(NamedTuple):
+class LaunchQuantity(NamedTuple):
     """A quantity of a launch."""
 
     value: float  #: in the quantity's unit
@@ -46,12 +46,12 @@ class Quantity:
     sources: tuple[Source, ...]
     listed: bool = False
 
-    def find(self, numbers: Numbers) -> Found | None:
+    def find(self, numbers: Numbers) -> LaunchQuantity | None:
         """From the first source that there is; traffic of DRAM else from its parts or from rate and time."""
         for metric, factor in self.sources:
             value = numbers(metric)
             if value is not None:
-                return Found(value * factor, metric, ": " not in metric)
+                return LaunchQuantity(value * factor, metric, ": " not in metric)
         return _worked_out(numbers) if self is QUANTITIES["dram_bytes"] else None
 
 
@@ -236,14 +236,14 @@ QUANTITIES: dict[str, Quantity] = {
 }  # fmt: skip
 
 
-def _worked_out(numbers: Numbers) -> Found | None:
+def _worked_out(numbers: Numbers) -> LaunchQuantity | None:
     """DRAM bytes as reads and writes, or as rate times time, which the details page rounds to three digits."""
     parts = [QUANTITIES[key].find(numbers) for key in ("dram_read_bytes", "dram_write_bytes")]
     if parts[0] is not None and parts[1] is not None:
-        return Found(parts[0].value + parts[1].value, f"{parts[0].metric} + {parts[1].metric}", True)
+        return LaunchQuantity(parts[0].value + parts[1].value, f"{parts[0].metric} + {parts[1].metric}", True)
     time = QUANTITIES["time_nanoseconds"].find(numbers)
     for rate in ("dram__bytes.sum.per_second", f"{_MEMORY}: Memory Throughput", "dram__bytes_per_sec"):
         value = numbers(rate)
         if value is not None and time is not None:
-            return Found(value * time.value / 1e9, f"{rate} x {time.metric}", False)
+            return LaunchQuantity(value * time.value / 1e9, f"{rate} x {time.metric}", False)
     return None

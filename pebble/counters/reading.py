@@ -7,8 +7,7 @@ from pathlib import Path
 
 from pebble.counters.base import Draft, Style
 from pebble.counters.container import MAGIC, Container
-from pebble.counters.csv_long import read_long
-from pebble.counters.csv_wide import BASE, read_wide
+from pebble.counters.csv_pages import BASE, read_long, read_wide
 from pebble.counters.ncu_rep import read_ncu_rep
 from pebble.counters.profile import Profile
 from pebble.counters.text import Table, read_tables

@@ -128,7 +128,7 @@ def read_shapes(launch: Launch, rows: int | None = None, cols: int | None = None
     sectors, how = stored
     named = tile_of(launch.kernel)
     inputs, outputs = value_sizes(launch)
-    found: dict[tuple[int, int, int], tuple[int, ShapeReading]] = {}
+    result: dict[tuple[int, int, int], tuple[int, ShapeReading]] = {}
     for size in outputs:
         for factor in _factors(launch, size):
             values = sectors * SECTOR_BYTES // (size * factor)
@@ -144,9 +144,9 @@ def read_shapes(launch: Launch, rows: int | None = None, cols: int | None = None
                     sizes = inputs if len(inputs) < 3 else (size,)
                     for k, by in (_depths(launch, m, n, tile, sizes) or {0: []}).items():
                         rests_on = (*rests, f"K from {' and '.join(by)}") if by else tuple(rests)
-                        found.setdefault((m, n, k), (len(by), ShapeReading(m, n, k, tile, size, factor, rests_on)))
-    most = max((votes for votes, _ in found.values()), default=0)
-    kept = [reading for votes, reading in found.values() if votes == most]
+                        result.setdefault((m, n, k), (len(by), ShapeReading(m, n, k, tile, size, factor, rests_on)))
+    most = max((votes for votes, _ in result.values()), default=0)
+    kept = [reading for votes, reading in result.values() if votes == most]
     usual = (2, 4, 1, 8) if (launch.value("tensor_percent") or 0) >= 1 else (4, 2, 1, 8)
     kept.sort(key=lambda r: (r.factor, usual.index(r.out_bytes), max(r.m, r.n) / min(r.m, r.n)))
     return tuple(kept[:MOST_READINGS])
@@ -203,32 +203,32 @@ def _sides(launch: Launch, tile: Tile, values: int, exact: bool) -> Iterator[tup
 
 def _depths(launch: Launch, m: int, n: int, tile: Tile, sizes: tuple[int, ...]) -> dict[int, list[str]]:
     """K as loads, FMAs and the tensor pipe tell it; those that would need more reads than there were are left out."""
-    asked: list[tuple[float, str, float]] = []
+    requested: list[tuple[float, str, float]] = []
     loads = launch.value("l1_load_sectors")
     fma, tensor = multiply_adds(launch), launch.value("tensor_percent") or 0.0
     for size in sizes if loads else ():
         assert loads is not None
         per_k = m * n * size * (1 / tile.bm + 1 / tile.bn) / SECTOR_BYTES
-        asked.append((loads / per_k, "load sectors of tiles", _NEAR))
+        requested.append((loads / per_k, "load sectors of tiles", _NEAR))
         if tensor < 1:
-            asked.append((loads / (m * n / WARP * (1 + size)), "load sectors, untiled", _NEAR))
+            requested.append((loads / (m * n / WARP * (1 + size)), "load sectors, untiled", _NEAR))
     if fma and tensor < 1:
-        asked.append((fma * WARP / (m * n), "FMA instructions", _NEAR_FMA))
+        requested.append((fma * WARP / (m * n), "FMA instructions", _NEAR_FMA))
     cycles, rate = launch.value("sm_cycles"), _TENSOR_RATE.get(launch.compute_capability)
     if tensor >= 1 and cycles and rate:
-        asked += [
+        requested += [
             (tensor / 100 * cycles * rate * 2 / size / (m * n), "tensor pipe", _NEAR_TENSOR)
             for size in sizes
             if size not in _DOUBLE
         ]
     read = launch.value("dram_read_bytes")
-    room = None if read is None else 1.05 * read + (launch.value("l2_bytes") or 0.0)
-    found: dict[int, list[str]] = {}
-    for exact, by, near in asked:
+    capacity = None if read is None else 1.05 * read + (launch.value("l2_bytes") or 0.0)
+    result: dict[int, list[str]] = {}
+    for exact, by, near in requested:
         k = _snapped(exact, near)
-        if k and (room is None or min(sizes) * k * (m + n) <= room):
-            found.setdefault(k, []).append(by)
-    return found
+        if k and (capacity is None or min(sizes) * k * (m + n) <= capacity):
+            result.setdefault(k, []).append(by)
+    return result
 
 
 def _snapped(value: float, near: float) -> int:

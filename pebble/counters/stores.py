@@ -85,8 +85,8 @@ class StoreVerdict:
 
     @property
     def ambiguous(self) -> bool:
-        told = len(self.plain) == 1 and (self.plain[0].value_bytes != _DOUBLE or len(self.readings) == 1)
-        return bool(self.readings) and not told
+        spec = len(self.plain) == 1 and (self.plain[0].value_bytes != _DOUBLE or len(self.readings) == 1)
+        return bool(self.readings) and not spec
 
     @property
     def heads(self) -> tuple[tuple[int, int, int], ...]:
@@ -137,16 +137,16 @@ def read_stores(
     rows, cols = check_dimension("rows", rows), check_dimension("cols", cols)
     if sectors < 1:
         raise InputError(f"sectors: got {sectors}, expected at least 1 stored sector.")
-    found = []
+    results = []
     for size in allowed:
         full = {ceil_div(rows * cols * size, SECTOR_BYTES), rows * ceil_div(cols * size, SECTOR_BYTES)}
-        found += [StoreReading(size, factor) for factor in FACTORS if any(sectors == factor * n for n in full)]
-        found += _with_log_sum_exp(sectors, rows, cols, size)
+        results += [StoreReading(size, factor) for factor in FACTORS if any(sectors == factor * n for n in full)]
+        results += _with_log_sum_exp(sectors, rows, cols, size)
     return StoreVerdict(
         sectors,
         rows,
         cols,
-        tuple(sorted(found, key=lambda r: (r.value_bytes not in likely, r.factor, r.heads > 0, -r.value_bytes))),
+        tuple(sorted(results, key=lambda r: (r.value_bytes not in likely, r.factor, r.heads > 0, -r.value_bytes))),
     )
 
 
@@ -171,10 +171,10 @@ def read_heads(sectors: int, rows: int, allowed: tuple[int, ...] = (2,)) -> tupl
     ((32, 128, 2),)
     """
     rows = check_dimension("rows", rows)
-    found = []
+    results = []
     for size in allowed:
         for dim in _HEAD_DIMS:
             heads, rest = divmod(sectors * SECTOR_BYTES, rows * (dim * size + _LSE_BYTES))
             if not rest and heads >= 1:
-                found.append((heads, dim, size))
-    return tuple(found)
+                results.append((heads, dim, size))
+    return tuple(results)

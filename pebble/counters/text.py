@@ -53,9 +53,9 @@ def read_tables(path: str, content: bytes) -> tuple[list[Table], list[str]]:
     delimiter, bare = ",", False  # a table whose cells are not quoted, as a spreadsheet saves it
     lines = decode(content).replace("\0", "").replace("\r\n", "\n").replace("\r", "\n").split("\n")
     for record, whole in _records(lines):
-        found = _header(record)
-        if found is not None:
-            delimiter, header = found
+        result = _header(record)
+        if result is not None:
+            delimiter, header = result
             bare = not record.startswith('"')
             tables.append(Table(header))
             continue

@@ -94,10 +94,10 @@ def read_sides(text: str) -> tuple[int, int, int] | None:
     >>> read_sides("(4,096, 1, 1)"), read_sides("(32, 32, 1)"), read_sides("n/a")
     ((4096, 1, 1), (32, 32, 1), None)
     """
-    found = _TUPLE.fullmatch(text.strip().replace(", ", ";")) or _TUPLE.fullmatch(text.strip())
-    if found is None:
+    result = _TUPLE.fullmatch(text.strip().replace(", ", ";")) or _TUPLE.fullmatch(text.strip())
+    if result is None:
         return None
-    sides = [re.sub("[.,]", "", side) for side in found.groups()]
+    sides = [re.sub("[.,]", "", side) for side in result.groups()]
     if not all(side and len(side) <= 12 for side in sides):
         return None
     x, y, z = (int(side) for side in sides)

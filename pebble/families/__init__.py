@@ -21,7 +21,8 @@ from pebble.families.gemm import GEMM
 from pebble.families.grouped import GROUPED
 from pebble.families.latent import LATENT
 from pebble.families.layer import LAYER
-from pebble.families.schedules import BALANCED, Explicit, OnSms
+from pebble.families.schedules import Explicit
+from pebble.families.several_sms import BALANCED, OnSms
 from pebble.game import Variant
 from pebble.simulation import KernelConfig, Traffic
 from pebble.workloads import model_names, named_workload
@@ -207,16 +208,13 @@ def schedules_help() -> str:
 def command_words(workload: Workload) -> list[str]:
     """A workload as it is written on the command line."""
     family = family_of(workload)
-    types = [word for p in DTYPES for word in (p.option, getattr(workload, p.name))]
-    name, tokens = (
-        getattr(workload, "name", ""),
-        next((getattr(workload, key) for key in ("tokens", "m", "queries") if hasattr(workload, key)), 1),
-    )
+    values, name = workload.values(), workload.name
+    types = [word for p in DTYPES for word in (p.option, values[p.name])]
     if ":" in name and name.partition(":")[0] in model_names():
-        return [name, "--tokens", str(tokens), *types]
+        return [name, "--tokens", str(workload.token_rows or 1), *types]
     words = [family.name]
     for parameter in family.parameters:
-        value = getattr(workload, parameter.name, None)
+        value = values.get(parameter.name)
         if parameter.kind == "flag":
             words += [parameter.option] if value else []
         elif value is not None:

@@ -20,9 +20,11 @@ leaving them out is a relaxation.
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from collections.abc import Sequence
 from dataclasses import replace
 from fractions import Fraction
+from typing import Generic, TypeVar
 
 from pebble.bounds import Accounting, Chain, Grid
 from pebble.bounds.chain import SEPARATE
@@ -31,7 +33,8 @@ from pebble.cdag.attention import attention_dag
 from pebble.cdag.catalogue import SUMS, DagFamily
 from pebble.errors import InfeasibleError, InputError
 from pebble.families.base import KernelFamily
-from pebble.families.schedules import Explicit, OnSms
+from pebble.families.schedules import Explicit
+from pebble.families.several_sms import OnSms
 from pebble.families.spaces.attention import AttentionSpace
 from pebble.models.kernel_fit import KernelNeeds
 from pebble.schedules.attention import (
@@ -49,9 +52,9 @@ from pebble.schedules.tile import TileShape
 from pebble.simulation import KernelConfig
 from pebble.traces.program import Program
 from pebble.workloads import Attention
-from pebble.workloads.attention import SOFTMAX
+from pebble.workloads.attention import SOFTMAX, SoftmaxWorkload
 from pebble.workloads.parameters import Parameter, flag, needed, optional
-from pebble.workloads.widths import Room
+from pebble.workloads.widths import FastMemory
 
 _DRAWN_HEADS = 4
 
@@ -67,7 +70,34 @@ def strict_spills(attention: Attention, capacity: int) -> int:
     return attention.group * (rows * most - rows * (rows - 1) // 2)
 
 
-class AttentionFamily(KernelFamily[Attention, AttentionSchedule]):
+A = TypeVar("A", bound=SoftmaxWorkload)
+
+
+class SoftmaxFamily(KernelFamily[A, AttentionSchedule], Generic[A]):
+    """What families with the kernels of attention share: a block keeps rows of Q, and tiles of keys stream by."""
+
+    hides_phases = True  # FlashAttention-3 computes exponentials of one tile beside products of another
+    space = AttentionSpace()
+
+    def tile_text(self, tile: TileShape) -> str:
+        return f"{tile.bm}x{tile.bn}"
+
+    @abstractmethod
+    def key_columns(self, workload: A) -> int:
+        """Columns of what a step brings of each key."""
+
+    def kernel_needs(self, workload: A, tile: TileShape, stages: int = 1) -> KernelNeeds:
+        """O, the scores of a tile, maximum and sum of each row; Q; and a tile of keys with their values."""
+        head, value = workload.columns
+        brought = tile.bn * self.key_columns(workload)
+        return KernelNeeds(tile.bm * (value + tile.bn + 2), tile.bm * head, brought, stages, workload.in_bytes)
+
+    def k_tile(self, workload: A, tile: TileShape) -> tuple[int, int, bool]:
+        """Q stays; a step brings a tile of keys, which meets Q, and as values the scores."""
+        return tile.bn, sum(workload.columns), True
+
+
+class AttentionFamily(SoftmaxFamily[Attention]):
     """``attention``."""
 
     name = "attention"
@@ -91,9 +121,7 @@ class AttentionFamily(KernelFamily[Attention, AttentionSchedule]):
     )
     chained = True
     schedules_help = "fa1, fa2, fa2-heads-first, fa3, flash-decoding, split-kv-N, unfused"
-    daily = ("fa2", "fa3", "flash-decoding")
-    hides_phases = True  # FlashAttention-3 computes exponentials of one tile beside products of another
-    space = AttentionSpace()
+    baseline = ("fa2", "fa3", "flash-decoding")
 
     def accounting(self, workload: Attention) -> Accounting:
         m, k, f, l = workload.stacked_queries, workload.head_dim, workload.keys, workload.value_dim
@@ -115,16 +143,16 @@ class AttentionFamily(KernelFamily[Attention, AttentionSchedule]):
             symbols={"m": m, "k": k, "f": f, "l": l, "scores": scores, "groups": workload.groups},
         )
 
-    def best_schedule(self, workload: Attention, room: Room) -> Explicit | None:
+    def best_schedule(self, workload: Attention, memory: FastMemory) -> Explicit | None:
         try:
-            return best_attention_schedule(workload, room)
+            return best_attention_schedule(workload, memory)
         except InfeasibleError:  # no schedule of ours fits this little; that is not a proof that nothing does
             return None
 
-    def stateless_schedule(self, workload: Attention, room: Room) -> Explicit | None:
+    def stateless_schedule(self, workload: Attention, memory: FastMemory) -> Explicit | None:
         """Without the maximum, sum and factor of each row, as peers count that leave softmax out."""
         try:
-            return best_attention_schedule(workload, room, state=False)
+            return best_attention_schedule(workload, memory, state=False)
         except InfeasibleError:
             return None
 
@@ -144,25 +172,19 @@ class AttentionFamily(KernelFamily[Attention, AttentionSchedule]):
     def cut_tile(self, tile: TileShape, workload: Attention) -> TileShape:
         return TileShape(min(tile.bm, workload.queries), min(tile.bn, workload.keys), 1)
 
-    def tile_text(self, tile: TileShape) -> str:
-        return f"{tile.bm}x{tile.bn}"
-
     def all_schedules(self, workload: Attention, tile: TileShape) -> Sequence[AttentionSchedule]:
         strict = workload.softmax == "strict"
         return [s for s in all_attention_schedules() if not strict or s.kind == "unfused"]
 
+    def every_schedule(self, workload: Attention, tile: TileShape) -> Sequence[AttentionSchedule]:
+        return self.all_schedules(workload, tile)  # a strict softmax has few of them
+
     def parse_schedule(self, text: str) -> AttentionSchedule:
         return parse_attention_schedule(text)
 
-    def kernel_needs(self, workload: Attention, tile: TileShape, stages: int = 1) -> KernelNeeds:
-        """O, the scores of a tile, maximum and sum of each row; Q; and tiles of K and V."""
-        head, value = workload.head_dim, workload.value_dim
-        kept = tile.bm * (value + tile.bn + 2)
-        return KernelNeeds(kept, tile.bm * head, tile.bn * (head + value), stages, workload.in_bytes)
-
-    def k_tile(self, workload: Attention, tile: TileShape) -> tuple[int, int, bool]:
-        """Q stays; a step brings K and V of a tile of keys."""
-        return tile.bn, workload.head_dim + workload.value_dim, True
+    def key_columns(self, workload: Attention) -> int:
+        """Of K and V."""
+        return workload.head_dim + workload.value_dim
 
     def reduced(self, workload: Attention, tile: TileShape, side: int, depth: int) -> Attention:
         queries, keys = min(workload.queries, side * tile.bm), min(workload.keys, side * tile.bn)

@@ -8,26 +8,24 @@ outside this room asks a workload for its type.
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
-from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
+from abc import abstractmethod
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import replace
-from fractions import Fraction
 from typing import Any, ClassVar, Generic, TypeVar, cast
 
 from pebble.bounds import Accounting, Formula, LowerBound, in_bytes, lower_bound, separate_bound
 from pebble.bounds.published import compulsory_formula
 from pebble.cdag.catalogue import SUMS, DagFamily
 from pebble.errors import InputError, UnknownNameError
-from pebble.families.schedules import Explicit, Named, OnSms
+from pebble.families.schedules import Explicit, Named
+from pebble.families.several_sms import OnSeveralSms
 from pebble.families.spaces.space import Space
-from pebble.game.buffer_model import BufferModel
 from pebble.models.kernel_fit import KernelNeeds
 from pebble.models.speeds import LONG_STEPS, LONG_STEPS_ON_SM, drifts_far
 from pebble.schedules.kernel import TableKernel
 from pebble.schedules.tables import Launch, TileTable
-from pebble.schedules.tables.named import named_table
 from pebble.schedules.tables.own import OwnSchedule
-from pebble.schedules.tables.registry import KERNELS
+from pebble.schedules.tables.registry import KERNELS, named_table
 from pebble.schedules.tables.source import own_schedule, packaged_order
 from pebble.schedules.tile import TileShape
 from pebble.simulation import KernelConfig, Traffic, simulate_trace
@@ -36,7 +34,7 @@ from pebble.traces import LINE_BYTES, Trace
 from pebble.traces.program import Program
 from pebble.workloads.base import DTYPE_BYTES, Workload
 from pebble.workloads.parameters import Parameter, read_values
-from pebble.workloads.widths import Room
+from pebble.workloads.widths import FastMemory
 
 W = TypeVar("W", bound=Workload)
 S = TypeVar("S", bound=Named)
@@ -49,13 +47,11 @@ DTYPES = (
 )
 
 
-class Family(ABC, Generic[W]):
+class Family(OnSeveralSms[W], Generic[W]):
     """What is asked of any family.
 
     Attributes
     ----------
-    name : str
-        The word that selects it.
     shape : type
         Its workloads.
     computes, example : str
@@ -70,7 +66,6 @@ class Family(ABC, Generic[W]):
         Whether computing a value twice may lower the optimum, so that a bound must say which game it is for.
     """
 
-    name: ClassVar[str]
     shape: ClassVar[type]
     computes: ClassVar[str]
     example: ClassVar[str]
@@ -109,43 +104,45 @@ class Family(ABC, Generic[W]):
     def accounting(self, workload: W) -> Accounting:
         """What the theorems need to know of a workload."""
 
-    def lower_bound(self, workload: W, capacity: int, recompute: bool = False, room: Room | None = None) -> LowerBound:
+    def lower_bound(
+        self, workload: W, capacity: int, recompute: bool = False, memory: FastMemory | None = None
+    ) -> LowerBound:
         """The best proven lower bound for ``capacity`` values; with recomputation allowed, if asked.
 
-        ``room``: the same memory in bytes, where values of several widths, or partial sums, share it.
+        ``memory``: the same memory in bytes, where values of several widths, or partial sums, share it.
 
         Raises
         ------
         InfeasibleError
             Capacity below the least that works.
         """
-        told = self.accounting(workload)
-        if room is None:
-            return lower_bound(told, capacity, recompute)
+        problem = self.accounting(workload)
+        if memory is None:
+            return lower_bound(problem, capacity, recompute)
         # prices are looked for where lines prove more, in bytes or in values
-        plain = replace(told, priced=False)
+        plain = replace(problem, priced=False)
         values = lower_bound(plain, capacity, recompute)
-        if in_bytes(plain, values, room) is values:
-            values = lower_bound(told, capacity, recompute)
-        return in_bytes(told, values, room)
+        if in_bytes(plain, values, memory) is values:
+            values = lower_bound(problem, capacity, recompute)
+        return in_bytes(problem, values, memory)
 
     def instead(self, workload: W) -> str:
         """Of a family without kernels: what to ask in place of a simulation."""
         return f"there is no simulated kernel of the family {self.name}; `pebble bound` takes this one"
 
-    def separate_bound(self, workload: W, capacity: int, room: Room | None = None) -> LowerBound | None:
+    def separate_bound(self, workload: W, capacity: int, memory: FastMemory | None = None) -> LowerBound | None:
         """The least when every intermediate goes through slow memory; None where there is none."""
         if not self.chained:
             return None
-        told = self.accounting(workload)
-        found = separate_bound(told, capacity)
-        return found if room is None else in_bytes(told, found, room)
+        problem = self.accounting(workload)
+        bound = separate_bound(problem, capacity)
+        return bound if memory is None else in_bytes(problem, bound, memory)
 
     def published(self, workload: W, capacity: int, processors: int = 1) -> tuple[Formula, ...]:
         """Published bounds on this instance, on ``processors`` SMs where they tell; not yet judged."""
         return (compulsory_formula(workload.compulsory_elements),)
 
-    def best_schedule(self, workload: W, room: Room) -> Explicit | None:
+    def best_schedule(self, workload: W, memory: FastMemory) -> Explicit | None:
         """The best legal schedule known in a memory; None where none is built or fits.
 
         Raises
@@ -155,44 +152,12 @@ class Family(ABC, Generic[W]):
         """
         return None
 
-    def stateless_schedule(self, workload: W, room: Room) -> Explicit | None:
+    def stateless_schedule(self, workload: W, memory: FastMemory) -> Explicit | None:
         """The best schedule known if what it keeps beside operands takes no room; None where it keeps nothing."""
         return None
 
     def reduced(self, workload: W, tile: TileShape, side: int, depth: int) -> Workload | None:
         """For pictures: at most ``side`` tiles a side, in proportion, ``depth`` steps of k; None for no picture."""
-        return None
-
-    def best_on_sms(self, workload: W, sms: int, capacity: int, omega: Fraction, group: int) -> OnSms:
-        """The best schedule known on ``sms`` memories of ``capacity`` values, copies within groups of ``group``.
-
-        Raises
-        ------
-        InputError
-            The family is not bounded for several SMs.
-        """
-        raise InputError(
-            f"buffers: got {self.name}, expected gemm, ffn or attention: only these are bounded for several SMs."
-        )
-
-    def best_in_buffers(self, workload: W, capacity: int, buffers: BufferModel) -> OnSms | None:
-        """The best schedule known under a buffer model; None for one memory, which has schedules of its own.
-
-        In a ring, a mesh or two partitions no copies are used: what is shown is the sm-local schedule.
-        """
-        if buffers.memories == 1:
-            return None
-        group = 1
-        if buffers.kind == "connected" and (buffers.net.group < buffers.sms or buffers.net.uniform):
-            group = buffers.net.group
-        return self.best_on_sms(workload, buffers.sms, capacity, buffers.omega, group)
-
-    def busiest_sm(self, workload: W, capacity: int, sms: int) -> dict[str, int] | None:
-        """What is proved of the SM that does most, as plain data; None where nothing is."""
-        return None
-
-    def best_multicast(self, workload: W, sms: int, capacity: int, multicast: int) -> OnSms | None:
-        """The best schedule known in which a read of L2 feeds up to ``multicast`` SMs; None where none is built."""
         return None
 
     @property
@@ -212,8 +177,10 @@ class KernelFamily(Family[W], Generic[W, S]):
     ----------
     schedules_help : str
         What the names of its schedules are.
-    daily : tuple of str
-        Those in daily use, of which a user who names none would run the fastest.
+    baseline : tuple of str
+        Those in common use, of which a user who names none would run the fastest.
+    advised : tuple of str
+        What ``advise`` tries beside these.
     timed : bool
         Whether they also run under the execution models of `pebble.schedules.execution`; all run in lock step.
     rounds_partial_sums : bool
@@ -225,7 +192,8 @@ class KernelFamily(Family[W], Generic[W, S]):
     """
 
     schedules_help: ClassVar[str]
-    daily: ClassVar[tuple[str, ...]]
+    baseline: ClassVar[tuple[str, ...]]
+    advised: ClassVar[tuple[str, ...]] = ()
     timed: ClassVar[bool] = False
     rounds_partial_sums: ClassVar[bool] = False
     hides_phases: ClassVar[bool] = False
@@ -256,6 +224,13 @@ class KernelFamily(Family[W], Generic[W, S]):
     def all_schedules(self, workload: W, tile: TileShape) -> Sequence[S]:
         """Every schedule that ``all`` stands for."""
 
+    def every_schedule(self, workload: W, tile: TileShape) -> Sequence[S]:
+        """The same, and what ``baseline`` and ``advised`` name besides: all that a screen of ``all`` shows."""
+        result = list(self.all_schedules(workload, tile))
+        known = {schedule.name for schedule in result}
+        more = dict.fromkeys(name for name in (*self.baseline, *self.advised) if name not in known)
+        return [*result, *map(self.parse_schedule, more)]
+
     @abstractmethod
     def parse_schedule(self, text: str) -> S:
         """A schedule by name.
@@ -265,6 +240,10 @@ class KernelFamily(Family[W], Generic[W, S]):
         UnknownNameError
             No such schedule.
         """
+
+    def named_schedule(self, given: object) -> S:
+        """The same of whatever a user gave: what is no text is refused as no name is."""
+        return self.parse_schedule(cast(str, given))
 
     def read_schedule(self, given: object) -> S | OwnSchedule:
         """A schedule by name; or one of the user's own: a table, a function, a file, an order of a package.
@@ -280,7 +259,7 @@ class KernelFamily(Family[W], Generic[W, S]):
         if own is not None:
             return own
         try:
-            return self.parse_schedule(given)  # type: ignore[arg-type]  # it says what it got
+            return self.named_schedule(given)
         except UnknownNameError:
             packaged = packaged_order(given) if isinstance(given, str) else None
             if packaged is None and isinstance(given, str) and "," in given:
@@ -364,12 +343,6 @@ class KernelFamily(Family[W], Generic[W, S]):
         InputError
             With the number that is too large.
         """
-
-    def more_in_buffers(
-        self, workload: W, capacity: int, buffers: BufferModel, tile: TileShape
-    ) -> Iterator[tuple[str, OnSms]]:
-        """Schedules under a buffer model that are worth a look beside `best_in_buffers`, each with a name."""
-        return iter(())
 
     def grid(self, workload: W, tile: TileShape) -> tuple[int, int] | None:
         """Rows and columns of the grid of tiles that its schedules walk; None where they walk something else."""

@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections import Counter
 from itertools import product
 
-from pebble.bounds import Accounting, Box, Formula, Lines, Piece, Problem
+from pebble.bounds import Accounting, Box, Formula, LineProblem, Lines, Piece
 from pebble.bounds.published import convolution_formula
 from pebble.cdag.catalogue import DagFamily
 from pebble.cdag.conv2d import conv2d_dag
@@ -21,8 +21,8 @@ from pebble.families.schedules import Explicit
 from pebble.schedules.explicit.conv2d_search import best_conv_schedule
 from pebble.units import ceil_div
 from pebble.workloads import Conv2d
-from pebble.workloads.parameters import needed, optional
-from pebble.workloads.widths import Room
+from pebble.workloads.parameters import Parameter, needed, optional
+from pebble.workloads.widths import FastMemory
 
 _MOST_OVERLAP = 7  # outputs along one direction that read one input: above, the kinds of inputs are too many
 _WIDEST = 64  # positions of a kernel that are counted one by one
@@ -36,8 +36,8 @@ class Conv2dFamily(Family[Conv2d]):
     computes = "2-D convolution without padding: bounds and schedules under explicit control"
     example = "conv2d --batch 32 --in-channels 256 --out-channels 256 --height 56 --width 56 --kernel 3"
     parameters = (
+        Parameter("--batch", "count", "independent images (1)", default=1),
         *needed(
-            batch="independent images",
             in_channels="channels of the input",
             out_channels="channels of the output",
             height="rows of the input",
@@ -63,8 +63,8 @@ class Conv2dFamily(Family[Conv2d]):
         known = convolution_formula(workload.multiply_adds, workload.overlap, capacity)
         return *super().published(workload, capacity), known
 
-    def best_schedule(self, workload: Conv2d, room: Room) -> Explicit:
-        return best_conv_schedule(workload, room)
+    def best_schedule(self, workload: Conv2d, memory: FastMemory) -> Explicit:
+        return best_conv_schedule(workload, memory)
 
     @property
     def dag(self) -> DagFamily:
@@ -72,7 +72,7 @@ class Conv2dFamily(Family[Conv2d]):
         return self.dag_of(conv2d_dag, "in-channels x out-channels", example, "convolution without padding")
 
 
-def _lines(workload: Conv2d) -> tuple[Problem, ...]:
+def _lines(workload: Conv2d) -> tuple[LineProblem, ...]:
     """Inputs by how many pairs of a pixel and a tap they stand for; nothing where the kernel is wide."""
     if workload.overlap > _MOST_OVERLAP**2 or workload.kernel > _WIDEST:
         return ()
@@ -87,7 +87,7 @@ def _lines(workload: Conv2d) -> tuple[Problem, ...]:
     )
     weights = Lines("W", channels * workload.taps, workload.pixels)
     outputs = Lines("Y", channels * workload.pixels, workload.taps, again=2)
-    return (Problem("convolution", (*inputs, weights, outputs), workload.multiply_adds),)
+    return (LineProblem("convolution", (*inputs, weights, outputs), workload.multiply_adds),)
 
 
 def _readers(outputs: int, kernel: int, stride: int) -> Counter[int]:
@@ -101,10 +101,10 @@ def _readers(outputs: int, kernel: int, stride: int) -> Counter[int]:
     if stride >= kernel:
         return Counter({1: outputs * kernel})
     few = min(outputs, 2 * ceil_div(kernel, stride))
-    found = Counter(Counter(y * stride + tap for y in range(few) for tap in range(kernel)).values())
+    result = Counter(Counter(y * stride + tap for y in range(few) for tap in range(kernel)).values())
     for first in range(stride):  # each further output adds one period to the middle
-        found[ceil_div(kernel - first, stride)] += outputs - few
-    return +found
+        result[ceil_div(kernel - first, stride)] += outputs - few
+    return +result
 
 
 CONV2D = Conv2dFamily()

@@ -15,7 +15,8 @@ from pebble.bounds.published import chain_formula
 from pebble.cdag.catalogue import DagFamily
 from pebble.cdag.ffn import ffn_dag
 from pebble.families.base import KernelFamily
-from pebble.families.schedules import Explicit, OnSms
+from pebble.families.schedules import Explicit
+from pebble.families.several_sms import OnSms
 from pebble.families.spaces.ffn import FfnSpace
 from pebble.models.kernel_fit import KernelNeeds
 from pebble.schedules.explicit.ffn import best_ffn_schedule
@@ -28,7 +29,7 @@ from pebble.traces.program import Program
 from pebble.units import ceil_div
 from pebble.workloads import Ffn
 from pebble.workloads.parameters import flag, needed, optional
-from pebble.workloads.widths import Room
+from pebble.workloads.widths import FastMemory
 
 
 class FfnFamily(KernelFamily[Ffn, FfnSchedule]):
@@ -48,7 +49,8 @@ class FfnFamily(KernelFamily[Ffn, FfnSchedule]):
     space = FfnSpace()
     rounds_partial_sums = True  # where the hidden layer is split, Y is written and read again between the parts
     schedules_help = "separate:ORDER, row-fused-R, row-fused-R-split-S, interleaved-R"
-    daily = ("separate:row", "separate:grouped-8", "row-fused-16")
+    baseline = ("separate:row", "separate:grouped-8", "row-fused-16")
+    advised = ("separate:grouped-8+sawtooth", "separate:deepgemm+sawtooth", "row-fused-16+sawtooth")
 
     def chain(self, workload: Ffn) -> Chain:
         """Its two products."""
@@ -73,8 +75,8 @@ class FfnFamily(KernelFamily[Ffn, FfnSchedule]):
         known = () if workload.gated else (chain_formula(workload.multiply_adds, capacity),)
         return *super().published(workload, capacity), *known
 
-    def best_schedule(self, workload: Ffn, room: Room) -> Explicit | None:
-        return best_ffn_schedule(workload, room)
+    def best_schedule(self, workload: Ffn, memory: FastMemory) -> Explicit | None:
+        return best_ffn_schedule(workload, memory)
 
     def best_on_sms(self, workload: Ffn, sms: int, capacity: int, omega: Fraction, group: int) -> OnSms:
         return best_ffn_on_sms(workload, sms, capacity, omega, group)

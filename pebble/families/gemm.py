@@ -12,14 +12,15 @@ from dataclasses import replace
 from fractions import Fraction
 from typing import Any
 
-from pebble.bounds import Accounting, Formula, Piece, Problem
+from pebble.bounds import Accounting, Formula, LineProblem, Piece
 from pebble.bounds.memories import busiest_sm_elements
 from pebble.bounds.published import compulsory_formula, product_formulas, words_per_processor
 from pebble.cdag.catalogue import DagFamily
 from pebble.cdag.gemm import gemm_dag
 from pebble.errors import InputError
 from pebble.families.base import KernelFamily
-from pebble.families.schedules import BALANCED, Explicit, OnSms
+from pebble.families.schedules import Explicit
+from pebble.families.several_sms import BALANCED, OnSms
 from pebble.families.spaces.gemm import GemmSpace
 from pebble.game.buffer_model import BufferModel
 from pebble.models.caches import parse_policy
@@ -40,7 +41,7 @@ from pebble.workloads import Gemm, GroupedGemm
 from pebble.workloads.base import Workload
 from pebble.workloads.grouped import MAX_GROUPS
 from pebble.workloads.parameters import flag, needed, optional
-from pebble.workloads.widths import Room
+from pebble.workloads.widths import FastMemory
 
 _CLUSTERS = (2, 4, 8, 16)
 
@@ -59,7 +60,8 @@ class GemmFamily(KernelFamily[Gemm, TileOrder]):
     )
     recompute_helps = False
     schedules_help = "the orders of `pebble schedules`"
-    daily = ("row", "grouped-8")
+    baseline = ("row", "grouped-8")
+    advised = ("deepgemm", "grouped-8+sawtooth", "deepgemm+sawtooth")  # groups of 8 or 16
     timed = True
     space = GemmSpace()
 
@@ -76,7 +78,7 @@ class GemmFamily(KernelFamily[Gemm, TileOrder]):
         return Accounting(
             workload,
             (Piece.product(m, n, k, added=m * n if workload.accumulate else 0),),
-            (Problem.product(m, n, k, (1, 1, 2 if workload.accumulate else 1)),),
+            (LineProblem.product(m, n, k, (1, 1, 2 if workload.accumulate else 1)),),
             game="$C$ ($m \\times n$) $:= A$ ($m \\times k$) $B$ ($k \\times n$), one multiply-add $C_{ij} "
             "\\mathrel{+}= A_{il} B_{lj}$ per triple $(i, j, l)$, in any order",
             symbols=sizes,
@@ -89,8 +91,8 @@ class GemmFamily(KernelFamily[Gemm, TileOrder]):
         known = product_formulas(workload.m, workload.n, workload.k, workload.accumulate, capacity, processors)
         return compulsory_formula(workload.compulsory_elements, note), *known
 
-    def best_schedule(self, workload: Gemm, room: Room) -> Explicit:
-        return best_gemm_schedule(workload, room)
+    def best_schedule(self, workload: Gemm, memory: FastMemory) -> Explicit:
+        return best_gemm_schedule(workload, memory)
 
     def best_on_sms(self, workload: Gemm, sms: int, capacity: int, omega: Fraction, group: int) -> OnSms:
         return best_parallel_schedule(workload, sms, capacity, omega, group, atomic=workload.accumulate)
@@ -159,7 +161,7 @@ class GemmFamily(KernelFamily[Gemm, TileOrder]):
         return replace(workload, m=rows, n=cols, k=min(workload.k, depth * tile.bk), name="")
 
     def named_trace(self, workload: Gemm, schedule: TileOrder, config: KernelConfig, residual: bool) -> Trace:
-        if config.execution.is_reference or config.execution.is_free:
+        if config.execution.is_reference or config.execution.is_asynchronous:
             return super().named_trace(workload, schedule, config, residual)
         kernel = GemmKernel(workload, config.tile)
         return kernel.timed(schedule, config.wave_blocks, config.execution, config.order_params, config.sms)

@@ -11,7 +11,7 @@ from collections import Counter
 from collections.abc import Hashable, Sequence
 from dataclasses import replace
 
-from pebble.bounds import Accounting, Part, Piece, Problem
+from pebble.bounds import Accounting, LineProblem, Piece, WorkloadPart
 from pebble.cdag.catalogue import DagFamily
 from pebble.cdag.gemm import grouped_dag
 from pebble.families.base import KernelFamily
@@ -28,7 +28,7 @@ from pebble.traces.program import Program
 from pebble.units import ceil_div
 from pebble.workloads import GroupedGemm
 from pebble.workloads.parameters import Parameter, flag, needed
-from pebble.workloads.widths import Room
+from pebble.workloads.widths import FastMemory
 
 
 class GroupedFamily(KernelFamily[GroupedGemm, TileOrder]):
@@ -45,14 +45,15 @@ class GroupedFamily(KernelFamily[GroupedGemm, TileOrder]):
     )
     recompute_helps = False
     schedules_help = "the orders of `pebble schedules`, in each group, one group after the other"
-    daily = ("row", "grouped-8")
+    baseline = ("row", "grouped-8")
+    advised = ("deepgemm", "grouped-8+sawtooth")
 
     def accounting(self, workload: GroupedGemm) -> Accounting:
         parts = []
         for gemm, count in Counter(workload.gemms).items():
             piece = Piece.product(gemm.m, gemm.n, gemm.k, added=gemm.m * gemm.n if gemm.accumulate else 0)
-            lines = Problem.product(gemm.m, gemm.n, gemm.k, (1, 1, 2 if gemm.accumulate else 1))
-            parts.append(Part(f"m={gemm.m}", (piece,), gemm.compulsory_elements, count, (lines,)))
+            lines = LineProblem.product(gemm.m, gemm.n, gemm.k, (1, 1, 2 if gemm.accumulate else 1))
+            parts.append(WorkloadPart(f"m={gemm.m}", (piece,), gemm.compulsory_elements, count, (lines,)))
         return Accounting(
             workload,
             parts=tuple(parts),
@@ -62,9 +63,9 @@ class GroupedFamily(KernelFamily[GroupedGemm, TileOrder]):
             fresh=self.accounting(replace(workload, accumulate=False)) if workload.accumulate else None,
         )
 
-    def best_schedule(self, workload: GroupedGemm, room: Room) -> Explicit | None:
+    def best_schedule(self, workload: GroupedGemm, memory: FastMemory) -> Explicit | None:
         sizes = Counter(workload.gemms)
-        return in_turn(((f"m={g.m}", GEMM.best_schedule(g, room), n) for g, n in sizes.items()), room)
+        return in_turn(((f"m={g.m}", GEMM.best_schedule(g, memory), n) for g, n in sizes.items()), memory)
 
     @property
     def dag(self) -> DagFamily:

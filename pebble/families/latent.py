@@ -26,15 +26,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from pebble.bounds import Accounting, Box, Lines, LowerBound, Piece, Problem, lower_bound
+from pebble.bounds import Accounting, Box, LineProblem, Lines, LowerBound, Piece, lower_bound
 from pebble.bounds.chain_lines import Hidden
 from pebble.cdag.attention import latent_dag
 from pebble.cdag.catalogue import SUMS, DagFamily
 from pebble.errors import InputError
-from pebble.families.base import KernelFamily
+from pebble.families.attention import SoftmaxFamily
 from pebble.families.schedules import Explicit
-from pebble.families.spaces.attention import AttentionSpace
-from pebble.models.kernel_fit import KernelNeeds
 from pebble.schedules.attention import (
     AttentionSchedule,
     LatentKernel,
@@ -48,13 +46,13 @@ from pebble.simulation import KernelConfig
 from pebble.traces.program import Program
 from pebble.workloads import LatentAttention
 from pebble.workloads.parameters import flag, needed, optional
-from pebble.workloads.widths import Room
+from pebble.workloads.widths import FastMemory
 
 _PRICES = (1.0, 1.15, 1.3, 1.5, 1.75)
 _LOADS_APART = ("fa1", "unfused")  # schedules whose keys and values come at different times
 
 
-class LatentFamily(KernelFamily[LatentAttention, AttentionSchedule]):
+class LatentFamily(SoftmaxFamily[LatentAttention]):
     """``latent-attention``."""
 
     name = "latent-attention"
@@ -72,9 +70,7 @@ class LatentFamily(KernelFamily[LatentAttention, AttentionSchedule]):
         flag("--causal", "each query sees only the keys up to its own"),
     )
     schedules_help = "fa2, fa2-heads-first, fa3, flash-decoding, split-kv-N, each with one load for both products"
-    daily = ("fa2", "flash-decoding")
-    hides_phases = True
-    space = AttentionSpace()
+    baseline = ("fa2", "flash-decoding")
 
     def accounting(self, workload: LatentAttention) -> Accounting:
         m, k, f, l = workload.stacked_queries, workload.head_dim, workload.keys, workload.value_dim
@@ -92,7 +88,7 @@ class LatentFamily(KernelFamily[LatentAttention, AttentionSchedule]):
         return Accounting(
             workload,
             (piece,),
-            (Problem("latent", kinds, m * seen * (k + l), (f - seen) * k, _PRICES),),
+            (LineProblem("latent", kinds, m * seen * (k + l), (f - seen) * k, _PRICES),),
             groups=workload.groups,
             computed_once=True,
             game="per sequence, with the queries of all heads stacked: $H := \\mathrm{softmax}(A B)$ and $Y := H D$ "
@@ -104,13 +100,13 @@ class LatentFamily(KernelFamily[LatentAttention, AttentionSchedule]):
         )
 
     def lower_bound(
-        self, workload: LatentAttention, capacity: int, recompute: bool = False, room: Room | None = None
+        self, workload: LatentAttention, capacity: int, recompute: bool = False, memory: FastMemory | None = None
     ) -> LowerBound:
         """By values alone, also for a memory of bytes: the theorems in bytes charge keys and values apart."""
         return lower_bound(self.accounting(workload), capacity, recompute)
 
-    def best_schedule(self, workload: LatentAttention, room: Room) -> Explicit:
-        return best_latent_schedule(workload, room)
+    def best_schedule(self, workload: LatentAttention, memory: FastMemory) -> Explicit:
+        return best_latent_schedule(workload, memory)
 
     @property
     def dag(self) -> DagFamily:
@@ -124,30 +120,21 @@ class LatentFamily(KernelFamily[LatentAttention, AttentionSchedule]):
     def cut_tile(self, tile: TileShape, workload: LatentAttention) -> TileShape:
         return TileShape(min(tile.bm, workload.stacked_queries), min(tile.bn, workload.keys), 1)
 
-    def tile_text(self, tile: TileShape) -> str:
-        return f"{tile.bm}x{tile.bn}"
-
     def all_schedules(self, workload: LatentAttention, tile: TileShape) -> Sequence[AttentionSchedule]:
         return [schedule for schedule in all_attention_schedules() if schedule.kind not in _LOADS_APART]
 
     def parse_schedule(self, text: str) -> AttentionSchedule:
-        found = parse_attention_schedule(text)
-        if found.kind in _LOADS_APART:
+        result = parse_attention_schedule(text)
+        if result.kind in _LOADS_APART:
             raise InputError(
                 f"schedule: got {text!r} for latent-attention, expected fa2, fa2-heads-first, fa3, flash-decoding or "
                 "split-kv-N: it loads keys and values at different times, and these are one matrix."
             )
-        return found
+        return result
 
-    def kernel_needs(self, workload: LatentAttention, tile: TileShape, stages: int = 1) -> KernelNeeds:
-        """O, the scores of a tile, maximum and sum of each row; Q; and one tile of KV."""
-        kept = tile.bm * (workload.value_dim + tile.bn + 2)
-        head = workload.head_dim
-        return KernelNeeds(kept, tile.bm * head, tile.bn * head, stages, workload.in_bytes)
-
-    def k_tile(self, workload: LatentAttention, tile: TileShape) -> tuple[int, int, bool]:
-        """Q stays; a step brings a tile of KV, whose rows are multiplied as keys and as values."""
-        return tile.bn, workload.head_dim + workload.value_dim, True
+    def key_columns(self, workload: LatentAttention) -> int:
+        """Of KV, whose rows are multiplied as keys and as values."""
+        return workload.head_dim
 
     def reduced(self, workload: LatentAttention, tile: TileShape, side: int, depth: int) -> LatentAttention:
         heads = min(workload.heads, side * tile.bm)

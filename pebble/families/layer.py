@@ -13,7 +13,7 @@ from collections.abc import Iterable
 from dataclasses import replace
 from typing import Any
 
-from pebble.bounds import Accounting, LowerBound, Part, Piece, Problem, sum_of_kernels
+from pebble.bounds import Accounting, LineProblem, LowerBound, Piece, WorkloadPart, sum_of_kernels
 from pebble.bounds.chain_lines import chain_problems
 from pebble.families.attention import ATTENTION
 from pebble.families.base import Family
@@ -24,7 +24,7 @@ from pebble.families.schedules import Explicit
 from pebble.workloads import Gemm, TransformerLayer
 from pebble.workloads.base import Workload
 from pebble.workloads.parameters import flag, needed, optional
-from pebble.workloads.widths import Room
+from pebble.workloads.widths import FastMemory
 
 
 class LayerFamily(Family[TransformerLayer]):
@@ -60,9 +60,9 @@ class LayerFamily(Family[TransformerLayer]):
         handed = mlp.tokens * mlp.d_model
         parts = (
             _product("qkv", qkv, own_input=True),
-            Part("attention", _less(ATTENTION.accounting(attention).pieces, inside), 0, attention.groups),
+            WorkloadPart("attention", _less(ATTENTION.accounting(attention).pieces, inside), 0, attention.groups),
             _product("o", projection),
-            Part(
+            WorkloadPart(
                 "mlp",
                 _less(FFN.accounting(mlp).pieces, handed),
                 mlp.compulsory_elements - handed,
@@ -75,18 +75,18 @@ class LayerFamily(Family[TransformerLayer]):
             computed_once=True,
             game="a transformer layer: $QKV := X W_{qkv}$, causal attention per head, $P := O W_o$, and the FFN of "
             "$P$; everything between $X$ and $Y$ may stay in fast memory",
-            symbols={name: getattr(workload, name) for name in workload.DIMENSIONS},
+            symbols=workload.dimensions,
         )
 
-    def separate_bound(self, workload: TransformerLayer, capacity: int, room: Room | None = None) -> LowerBound:
+    def separate_bound(self, workload: TransformerLayer, capacity: int, memory: FastMemory | None = None) -> LowerBound:
         """The sum of the kernels' bounds: each reads its inputs from memory and writes its outputs there."""
-        told = [family.accounting(kernel) for _, family, kernel in _kernels(workload)]
-        return sum_of_kernels(workload, told, capacity)
+        entries = [family.accounting(kernel) for _, family, kernel in _kernels(workload)]
+        return sum_of_kernels(workload, entries, capacity)
 
-    def best_schedule(self, workload: TransformerLayer, room: Room) -> Explicit | None:
+    def best_schedule(self, workload: TransformerLayer, memory: FastMemory) -> Explicit | None:
         kernels = _kernels(workload)
-        parts = ((name, family.best_schedule(kernel, room.of_part(kernel)), 1) for name, family, kernel in kernels)
-        return in_turn(parts, room)
+        parts = ((name, family.best_schedule(kernel, memory.of_part(kernel)), 1) for name, family, kernel in kernels)
+        return in_turn(parts, memory)
 
 
 def _kernels(layer: TransformerLayer) -> list[tuple[str, Family[Any], Workload]]:
@@ -94,16 +94,18 @@ def _kernels(layer: TransformerLayer) -> list[tuple[str, Family[Any], Workload]]
     return list(zip(("qkv", "attention", "o", "mlp"), (GEMM, ATTENTION, GEMM, FFN), layer.kernels, strict=True))
 
 
-def _product(name: str, gemm: Gemm, own_input: bool = False) -> Part:
+def _product(name: str, gemm: Gemm, own_input: bool = False) -> WorkloadPart:
     """A product whose result, and perhaps whose input, is handed over."""
     m, n, k = gemm.m, gemm.n, gemm.k
-    begun = m * n + (0 if own_input else m * k)
-    lines = Problem.product(m, n, k, (int(own_input), 1, 0))
-    return Part(name, (Piece.product(m, n, k, begun),), k * n + (m * k if own_input else 0), lines=(lines,))
+    initialised = m * n + (0 if own_input else m * k)
+    lines = LineProblem.product(m, n, k, (int(own_input), 1, 0))
+    return WorkloadPart(
+        name, (Piece.product(m, n, k, initialised),), k * n + (m * k if own_input else 0), lines=(lines,)
+    )
 
 
 def _less(pieces: Iterable[Piece], handed_over: int) -> tuple[Piece, ...]:
-    return tuple(replace(piece, begun=piece.begun + handed_over) for piece in pieces)
+    return tuple(replace(piece, initialised=piece.initialised + handed_over) for piece in pieces)
 
 
 LAYER = LayerFamily()

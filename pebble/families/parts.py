@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from pebble.families.schedules import Explicit
-from pebble.workloads.widths import ALIKE, Room
+from pebble.workloads.widths import ALIKE, FastMemory
 
 
 @dataclass(frozen=True)
@@ -18,12 +18,12 @@ class PartSchedule:
     ----------
     parts : tuple of (str, Explicit, int)
         What the part is called, its schedule, and how many equal parts run so.
-    room : Room
+    memory : FastMemory
         The memory, which each has to itself.
     """
 
     parts: tuple[tuple[str, Explicit, int], ...]
-    room: Room
+    memory: FastMemory
 
     @property
     def elements(self) -> int:
@@ -45,12 +45,12 @@ class PartSchedule:
     @property
     def loads(self) -> dict[str, int]:
         """Values loaded, by part and operand."""
-        return {f"{name}.{x}": count * n for name, one, count in self.parts for x, n in one.loads.items()}
+        return {f"{name}.{x}": count * n for name, item, count in self.parts for x, n in item.loads.items()}
 
     @property
     def stores(self) -> dict[str, int]:
         """Values stored, by part and operand."""
-        return {f"{name}.{x}": count * n for name, one, count in self.parts for x, n in one.stores.items()}
+        return {f"{name}.{x}": count * n for name, item, count in self.parts for x, n in item.stores.items()}
 
     @property
     def peak_elements(self) -> int:
@@ -60,15 +60,15 @@ class PartSchedule:
     def to_json(self) -> dict[str, Any]:
         """Plain data for ``--json``."""
         parts = [{"name": name, "count": count, **schedule.to_json()} for name, schedule, count in self.parts]
-        told: dict[str, Any] = {"kind": "parts", "parts": parts}
-        return told if self.room.widths == ALIKE else told | {"widths_bytes": self.room.widths.to_json()}
+        fields: dict[str, Any] = {"kind": "parts", "parts": parts}
+        return fields if self.memory.widths == ALIKE else fields | {"widths_bytes": self.memory.widths.to_json()}
 
 
-def in_turn(parts: Iterable[tuple[str, Explicit | None, int]], room: Room) -> PartSchedule | None:
+def in_turn(parts: Iterable[tuple[str, Explicit | None, int]], memory: FastMemory) -> PartSchedule | None:
     """The parts one after the other; None if one of them has no schedule."""
-    found = []
+    results = []
     for name, schedule, count in parts:
         if schedule is None:
             return None
-        found.append((name, schedule, count))
-    return PartSchedule(tuple(found), room)
+        results.append((name, schedule, count))
+    return PartSchedule(tuple(results), memory)

@@ -155,7 +155,7 @@ class Game:
         )
 
     @property
-    def wide_partials(self) -> bool:
+    def weighted_partials(self) -> bool:
         """Whether some value weighs more while it is incomplete."""
         return self.partial_weights != self.weights
 
@@ -167,19 +167,19 @@ class Game:
     @cached_property
     def updates(self) -> tuple[tuple[int, ...], ...]:
         """Per item, the tasks that compute or update it: none for an input, several only for a cell."""
-        found: list[list[int]] = [[] for _ in self.names]
+        results: list[list[int]] = [[] for _ in self.names]
         for t, task in enumerate(self.tasks):
-            found[task.target].append(t)
-        return tuple(map(tuple, found))
+            results[task.target].append(t)
+        return tuple(map(tuple, results))
 
     @cached_property
     def uses(self) -> tuple[tuple[int, ...], ...]:
         """Per item, the tasks that have it as an operand."""
-        found: list[list[int]] = [[] for _ in self.names]
+        results: list[list[int]] = [[] for _ in self.names]
         for t, task in enumerate(self.tasks):
             for operand in task.operands:
-                found[operand].append(t)
-        return tuple(map(tuple, found))
+                results[operand].append(t)
+        return tuple(map(tuple, results))
 
     @cached_property
     def preds(self) -> tuple[frozenset[int], ...]:
@@ -191,10 +191,10 @@ class Game:
     @cached_property
     def ancestors(self) -> tuple[frozenset[int], ...]:
         """Per task, all tasks that must be done at some time before it."""
-        found: list[frozenset[int]] = []
+        results: list[frozenset[int]] = []
         for direct in self.preds:
-            found.append(direct.union(*(found[u] for u in direct)))
-        return tuple(found)
+            results.append(direct.union(*(results[u] for u in direct)))
+        return tuple(results)
 
     @cached_property
     def item_index(self) -> dict[str, int]:

@@ -7,7 +7,7 @@ from collections.abc import Container, Iterable
 from dataclasses import dataclass
 from fractions import Fraction
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, cast
 
 from pebble.errors import InputError
 from pebble.game.buffer_model import SINGLE, BufferModel
@@ -168,7 +168,7 @@ def _read_move(step: int, entry: object, names: Container[str], memories: int) -
             f"move {step}: got {_short(source)} after {op} {_short(node)}, expected the value{at} alone; only a slide "
             "or a copy has a source."
         )
-    return Move(op, node, source, sm)  # type: ignore[arg-type]
+    return Move(cast(Op, op), node, source, sm)  # another word is refused when the move is played
 
 
 def read_moves_file(path: str | Path, names: Container[str] = (), memories: int = 1) -> tuple[Move, ...]:

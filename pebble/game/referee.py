@@ -125,13 +125,13 @@ def replay(dag: nx.DiGraph[Hashable] | Game, pebbling: Pebbling) -> Replay:
         raise VerificationError(
             f"pebbling: it is for the variant {variant}, the game to replay it in is {game.variant}."
         )
-    found = play(game, pebbling)
-    if found.cost != pebbling.cost:
+    result = play(game, pebbling)
+    if result.cost != pebbling.cost:
         raise VerificationError(
-            f"pebbling: it claims the cost {pebbling.cost}, its moves cost {found.cost} "
-            f"({found.loads} loaded, {found.stores} stored)."
+            f"pebbling: it claims the cost {pebbling.cost}, its moves cost {result.cost} "
+            f"({result.loads} loaded, {result.stores} stored)."
         )
-    return found
+    return result
 
 
 def play(game: Game, pebbling: Pebbling) -> Replay:
@@ -156,7 +156,7 @@ class _Board:
         self.red = [[False] * game.size for _ in range(self.memories)]
         self.blue = list(game.is_input)
         self.done = [False] * len(game.tasks)
-        self.begun = list(game.is_input)  # holds or held a value: the next update needs it red
+        self.initialised = list(game.is_input)  # holds or held a value: the next update needs it red
         self.left = [len(tasks) for tasks in game.updates]
         self.weights = list(game.weights)  # as they are now: a cell that is begun and not complete may weigh more
         self.loads, self.stores, self.copies, self.computations, self.held, self.peak = (
@@ -247,7 +247,7 @@ class _Board:
         if len(game.updates[target]) == 1 and not game.is_input[target]:
             if red[target]:
                 raise self.refuse("already-red", node, f"computation of a value that is in {self.where(sm)} already")
-        elif self.begun[target] and not red[target]:
+        elif self.initialised[target] and not red[target]:
             raise self.refuse(
                 "cell-not-red", node, f"its cell {game.names[target]!r} is begun and not in {self.where(sm)}"
             )
@@ -266,7 +266,7 @@ class _Board:
                     self.red[other][target] = False
                     self.held[other] -= self.weights[target]
         red[target] = True
-        self.begun[target] = True
+        self.initialised[target] = True
         self.computations[sm] += 1
         if not self.done[index]:
             self.done[index] = True

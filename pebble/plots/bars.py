@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import re
-import textwrap
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from pebble.plots.labels import in_lines
 from pebble.plots.look import look
 from pebble.plots.save import BLUE, GREEN, ORANGE, RED, axes, small_title, value_axis
 
@@ -21,8 +20,8 @@ _LINES_OF_A_BAR = 3
 def name_of_bar(names: Sequence[str], short: str) -> str:
     """All that share a bar where a few lines hold them, else what stands for them."""
     longest = 25 if look().narrow else 40  # letters
-    everyone = _in_lines(", ".join(names), longest)
-    return everyone if lines_of(everyone) <= _LINES_OF_A_BAR else _in_lines(short, longest)
+    everyone = in_lines(", ".join(names), longest)
+    return everyone if lines_of(everyone) <= _LINES_OF_A_BAR else in_lines(short, longest)
 
 
 def lines_of(name: str) -> int:
@@ -34,21 +33,6 @@ def places_of(names: Sequence[str]) -> tuple[Any, int]:
     """Where bars of such names stand, the first at 0, and how much they take together; a unit is a line of type."""
     lines = np.array([lines_of(name) for name in names])
     return np.cumsum(lines) - (lines + 1) / 2, int(lines.sum())
-
-
-def _in_lines(text: str, longest: int) -> str:
-    """Names in lines of so many letters; longer ones break behind a colon, before a plus sign or within."""
-    lines = [""]
-    for name in re.split("(?<=,)(?= )", text):
-        parts = [name]
-        if len(name.strip()) > longest:
-            parts = re.findall(r" and \d+ more$|[ +]?[^:+ ]+:?|.", name.strip())
-            lines += [""] * bool(lines[-1])
-        for piece in (piece for part in parts for piece in textwrap.wrap(part, longest, drop_whitespace=False)):
-            if lines[-1] and len(lines[-1] + piece) > longest:
-                lines.append("")
-            lines[-1] += piece if lines[-1] else piece.lstrip()
-    return "\n".join(lines)
 
 
 def plot_bars(

@@ -12,6 +12,8 @@ import numpy as np
 from pebble.bounds.memories import balanced_share, buffer_lower_bound
 from pebble.families import accounting, family_of
 from pebble.game.buffer_model import BufferModel
+from pebble.plots.labels import DASHES, end_label
+from pebble.plots.look import look
 from pebble.plots.save import (
     BLUE,
     GREEN,
@@ -22,7 +24,6 @@ from pebble.plots.save import (
     Figure,
     number_log_axis,
     page,
-    panels,
     small_title,
     value_axis,
 )
@@ -31,6 +32,7 @@ from pebble.workloads.base import Workload
 _OMEGAS = tuple(Fraction(i, 20) for i in range(21))
 _POINTS = tuple(Fraction(i, 20) for i in (0, 2, 5, 10, 20))
 _QUARTER = Fraction(1, 4)
+_TRAFFIC = "into and out of SMs, GB"
 
 
 @dataclass(frozen=True)
@@ -65,24 +67,28 @@ def plot_against_sms(workload: Workload, chip: Chip, ax: Axes) -> Axes:
     counts = [p for p in (1, 2, 4, 8, 16, 32, 64, 108, 132, 192, 256, 512) if p <= 4 * chip.sms]
     capacity = chip.sm_bytes // workload.narrowest_bytes
     for number, (label, color, _) in enumerate(_models(1)):
-        ax.loglog(counts, [_gb(workload, capacity, _models(p)[number][2]) for p in counts], color=color, label=label)
-    ax.axvline(chip.sms, color=GREY, lw=0.8, ls=":", label=f"{chip.name}")
+        values = [_gb(workload, capacity, _models(p)[number][2]) for p in counts]
+        ax.loglog(counts, values, color=color, ls=DASHES[number], label=label)
+        end_label(ax, counts[-1], values[-1], label, color)
+    ax.axvline(chip.sms, color=GREY, lw=0.8, ls=":")
+    ax.set_xlim(counts[0], counts[-1])
     _number(ax)
     ax.set_xlabel(f"SMs of {chip.sm_bytes // 1024} KiB each")
-    ax.set_ylabel("traffic into and out of SMs, GB")
-    ax.legend(frameon=False, fontsize=7)
+    ax.set_ylabel(_TRAFFIC)
     return ax
 
 
 def plot_against_size(workload: Workload, chip: Chip, ax: Axes) -> Axes:
     """Balanced bounds as the storage of an SM grows."""
     sizes = [2**i for i in range(14, 23)]
-    for label, color, model in _models(chip.sms):
+    for number, (label, color, model) in enumerate(_models(chip.sms)):
         values = [_gb(workload, size // workload.narrowest_bytes, model) for size in sizes]
-        ax.loglog([size / 1024 for size in sizes], values, color=color, label=label)
+        ax.loglog([size / 1024 for size in sizes], values, color=color, ls=DASHES[number], label=label)
+        end_label(ax, sizes[-1] / 1024, values[-1], label, color)
+    ax.set_xlim(sizes[0] / 1024, sizes[-1] / 1024)
     ax.axvline(chip.sm_bytes / 1024, color=GREY, lw=0.8, ls=":")
     _number(ax)
-    ax.set_ylabel("traffic into and out of SMs, GB")
+    ax.set_ylabel(_TRAFFIC)
     ax.set_xlabel(f"KiB per SM, {chip.sms} SMs")
     return ax
 
@@ -102,13 +108,13 @@ def plot_against_omega(
             values = [_gb(workload, capacity, BufferModel("connected", chip.sms, w, net)) for w in omegas]
             ax.plot([float(w) for w in omegas], values, color=color, ls=line, label=f"{chip.name}, {net}")
             for w in points:
-                found = family_of(workload).best_in_buffers(workload, fits, BufferModel("connected", chip.sms, w, net))
-                assert found is not None
-                ax.plot(float(w), float(found.cost_bytes(w)) / 1e9, mark, color=color, ms=4.5, mfc="white", mew=1.1)
+                result = family_of(workload).best_in_buffers(workload, fits, BufferModel("connected", chip.sms, w, net))
+                assert result is not None
+                ax.plot(float(w), float(result.cost_bytes(w)) / 1e9, mark, color=color, ms=4.5, mfc="white", mew=1.1)
     ax.set_xlabel("omega: cost of a copied value")
     if not value_axis(ax.yaxis, [y for line in ax.lines for y in np.asarray(line.get_ydata(), dtype=float).tolist()]):
         ax.set_ylim(0)
-    ax.set_ylabel("traffic into and out of SMs, GB")
+    ax.set_ylabel(_TRAFFIC)
     ax.legend(frameon=False, fontsize=6.5, title="bound (lines), best schedule (marks)", title_fontsize=6.5)
     return ax
 
@@ -122,12 +128,14 @@ def buffers_figure(workload: Workload, chips: Sequence[Chip]) -> Figure:
     chips : sequence of Chip
         One or two.
     """
-    with page(9.6, 3.2) as figure:
-        axes = figure.subplots(*panels(3))
+    with page(9.6, 3.4) as figure:
+        axes = figure.subplots(*((1, 3) if look().width_inches is None else (3, 1)))
         plot_against_sms(workload, chips[0], axes[0])
         plot_against_size(workload, chips[0], axes[1])
         plot_against_omega(workload, chips, axes[2])
-        figure.suptitle(f"{workload.label}: balanced bounds at the L2-to-SM boundary, {chips[0].name}", fontsize=8)
+        figure.suptitle(
+            f"{workload.label}: balanced bounds at the L2-to-SM boundary, {chips[0].name} (dotted)", fontsize=8
+        )
     return figure
 
 

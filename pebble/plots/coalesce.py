@@ -47,13 +47,13 @@ def plot_request(pattern: Pattern, ax: Axes | None = None) -> Axes:
     return ax
 
 
-def plot_strides(found: Coalescing, ax: Axes | None = None) -> Axes:
+def plot_strides(result: Coalescing, ax: Axes | None = None) -> Axes:
     """Sectors of a request against the distance of neighbouring lanes, a curve a value size, the pattern marked."""
     ax = axes(ax)
     for size, color in _COLORS.items():
         counts = [coalesce(Pattern(1, WARP * 32, size, stride=stride)).sectors_per_request for stride in _STRIDES]
         ax.plot(_STRIDES, counts, color=color, lw=1.2, label=f"{size} byte{'s' * (size > 1)}")
-    each = found.sectors_per_request
+    each = result.sectors_per_request
     ax.axhline(each, color=RED, ls="--", lw=1.2, label="this pattern")
     ax.axhline(WARP, color=GREY, lw=0.8, ls=":")
     ax.set_xscale("log", base=2)
@@ -66,13 +66,13 @@ def plot_strides(found: Coalescing, ax: Axes | None = None) -> Axes:
     return ax
 
 
-def coalescing_figure(found: Coalescing, summary: str) -> Figure:
+def coalescing_figure(result: Coalescing, summary: str) -> Figure:
     """Both on one page."""
     with page(7.2, 3.2) as figure:
         left, right = figure.subplots(*panels(2), width_ratios=None if look().narrow else [1.5, 1])
-        plot_request(found.pattern, left)
-        plot_strides(found, right)
-        p = found.pattern
+        plot_request(result.pattern, left)
+        plot_strides(result, right)
+        p = result.pattern
         block = f", block {p.threads[0]}x{p.threads[1]}, {p.each[0]}x{p.each[1]} a thread" if p.threads else ""
         small_title(
             left,

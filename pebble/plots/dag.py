@@ -15,6 +15,8 @@ MAX_DRAWN = 2000
 _MOST_LABELS = 70
 _SWEEPS = 8
 _MOST_ARROWS = 600
+_POINTS, _LETTER = 5, 0.62  # of names, where no width is asked for; a letter's width in its height
+_SHARE = 0.9  # of the width of a page that layers have
 # role -> colour, marker, so that grey copies can be read too
 _ROLES = {"input": (BLUE, "o"), "value": (ORANGE, "s"), "cell": (GREEN, "D"), "task": (GREY, ".")}
 
@@ -75,22 +77,28 @@ def plot_dag(dag: Dag, ax: Axes | None = None) -> Axes:
 
 
 def _write_names(ax: Axes, dag: Dag, at: dict[Hashable, tuple[float, float]], size: float) -> None:
-    """The names of up to 70 values; in a narrow figure upright, and none in a layer where they would collide."""
+    """The names of up to 70 values, where no edge runs: below inputs, above outputs, else at the right of the node.
+
+    In a layer where they would collide there are none; upright, below and above, where that makes room.
+    """
     named = [node for node, data in dag.nodes(data=True) if "accumulator" not in data]
     if len(named) > _MOST_LABELS:
         return
-    width = look().width_inches
-    room = width * 72 / (1.2 * (look().points or POINTS)) if width is not None and look().narrow else len(named)
-    layers = Counter(at[node][1] for node in named)
-    away = 0.75 * size**0.5 + 1
+    wide, points = look().width_inches, (look().points or POINTS) if look().width_inches else _POINTS
+    space = 72 * _SHARE * (wide or float(ax.figure.bbox.width / ax.figure.dpi))
+    layers = Counter(at[node][1] for node in dag)
+    away = 0.5 * size**0.5 + 1.5
     for node in named:
-        if layers[at[node][1]] <= room:
-            down = not dag.pred[node]  # below an input there are no edges
-            ax.annotate(
-                str(node), at[node], (0, -away if down else away), textcoords="offset points", fontsize=5, ha="center",
-                va="top" if down else "bottom", rotation=90 if look().narrow else 0,
-                bbox={"boxstyle": "square,pad=0.05", "fc": "white", "ec": "none", "alpha": 0.8},
-            )  # fmt: skip
+        text, each = str(node), space / layers[at[node][1]]
+        across, line = _LETTER * points * len(text) + 3, 1.25 * points
+        free = (0, -away) if not dag.pred[node] else (0, away) if not dag.succ[node] else (away, 0)
+        upright = bool(free[1]) and each < across
+        if each < (line if upright else across if free[1] else across + away):
+            continue
+        ax.annotate(
+            text, at[node], free, textcoords="offset points", fontsize=_POINTS, ha="left" if free[0] else "center",
+            va="center" if free[0] else "top" if free[1] < 0 else "bottom", rotation=90 if upright else 0,
+        )  # fmt: skip
 
 
 def _draw_edges(ax: Axes, edges: list[tuple[tuple[float, float], tuple[float, float]]], size: float) -> None:
@@ -139,7 +147,7 @@ def layered_positions(dag: Dag) -> dict[Hashable, tuple[float, float]]:
         neighbours = dag.pred if sweep % 2 == 0 else dag.succ
         for row in layers if sweep % 2 == 0 else reversed(layers):
             wanted = {n: sum(x[p] for p in neighbours[n]) / len(neighbours[n]) if neighbours[n] else x[n] for n in row}
-            row.sort(key=lambda node, wanted=wanted: wanted[node])  # type: ignore[misc]
+            row.sort(key=wanted.__getitem__)
             _spread(row, x)
     return {node: (x[node], float(layer_of[node])) for node in dag}
 

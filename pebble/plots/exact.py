@@ -33,10 +33,10 @@ class PlayedOrders:
     @property
     def tied(self) -> list[list[str]]:
         """Orders that move the same under both evictions, together."""
-        found: dict[tuple[int, int], list[str]] = {}
+        result: dict[tuple[int, int], list[str]] = {}
         for name in dict.fromkeys(order for order, _ in self.totals):
-            found.setdefault((self.totals[name, "opt"], self.totals[name, "lru"]), []).append(name)
-        return list(found.values())
+            result.setdefault((self.totals[name, "opt"], self.totals[name, "lru"]), []).append(name)
+        return list(result.values())
 
 
 def plot_exact(result: PlayedOrders, ax: Axes | None = None) -> Axes:

@@ -7,6 +7,7 @@ import textwrap
 from typing import TYPE_CHECKING, Any
 
 from pebble.errors import InputError
+from pebble.plots.labels import DASHES
 from pebble.plots.look import POINTS, Look
 
 if TYPE_CHECKING:
@@ -18,14 +19,12 @@ else:  # drawing loads matplotlib, importing a figure does not
 
 _EDGE = 0.04  # inches between text and the edge of the page
 _ROUNDS = 4
-_DASHES: tuple[Any, ...] = ("-", (0, (5, 1.5)), (0, (1.2, 1.2)), (0, (4, 1.2, 1.2, 1.2)), (0, (8, 2)),
-                         (0, (5, 1.2, 1.2, 1.2, 1.2, 1.2)), (0, (2.5, 2.5)))  # fmt: skip
 _MARKERS = "osD^vPX<>"
 _ALIKE = {"-": 0, "--": 1, ":": 2, "-.": 3}  # styles of matplotlib's, and which of the dashes look like them
 # Okabe and Ito's colours as greys that differ, where luminance alone would make green and vermilion one
 _GREYS = {
-    "#0072b2": "0.25", "#e69f00": "0.72", "#009e73": "0.5", "#d55e00": "0.0", "#999999": "0.6", "#cc79a7": "0.62",
-    "#56b4e9": "0.8", "#f0e442": "0.9",
+    "#d55e00": "0.0", "#cc79a7": "0.13", "#0072b2": "0.28", "#009e73": "0.44", "#999999": "0.58", "#e69f00": "0.71",
+    "#56b4e9": "0.82", "#f0e442": "0.92",
 }  # fmt: skip
 
 
@@ -92,21 +91,22 @@ def _set_sizes(figure: Figure, look: Look) -> None:
 
 def _move_legends(figure: Figure, look: Look) -> None:
     """Legends below the figure, or below their panel, in as many columns as fit."""
+    from matplotlib.axes import Axes
     from matplotlib.transforms import ScaledTranslation
 
     points = look.base_points
     handle = 4 * points
     alone = sum(ax.get_legend() is not None for ax in figure.axes) == 1 and len(figure.axes) == 1
     for owner in (*_parts(figure), *figure.axes):
-        legends = [owner.get_legend()] if hasattr(owner, "get_legend") else list(owner.legends)
+        legends = [owner.get_legend()] if isinstance(owner, Axes) else list(owner.legends)
         for old in filter(None, legends):
             labels = []
-            below_panel = hasattr(owner, "get_legend") and not alone
-            room = figure.get_figwidth() * 72 / (_side_by_side(owner) if below_panel else 1) - 2 * points
+            below_panel = isinstance(owner, Axes) and not alone
+            space = figure.get_figwidth() * 72 / (_side_by_side(owner) if below_panel else 1) - 2 * points
             longest = max(text.get_window_extent().width for text in old.get_texts()) * 72 / figure.dpi
-            columns = max(1, min(3, int(room / (longest + handle))))
+            columns = max(1, min(3, int(space / (longest + handle))))
             for text in old.get_texts():
-                _wrap({text: " ".join(text.get_text().split())}, text, (room - handle) * figure.dpi / 72)
+                _wrap({text: " ".join(text.get_text().split())}, text, (space - handle) * figure.dpi / 72)
                 labels.append(text.get_text())
             title = old.get_title().get_text()
             more: dict[str, Any] = {
@@ -122,7 +122,7 @@ def _move_legends(figure: Figure, look: Look) -> None:
                     borderaxespad=0, **more,
                 )  # fmt: skip
             else:
-                place = figure if hasattr(owner, "get_legend") else owner
+                place = figure if isinstance(owner, Axes) else owner
                 place.legend(handles, labels, loc="outside lower left", **more)
 
 
@@ -142,8 +142,8 @@ def _wrap_texts(figure: Figure, whole: dict[Text, str]) -> None:
         if title.get_text():
             _wrap(whole, title, width - 2 * edge)
             title.set_x((edge - box.x0) / box.width)
-        room = 2 * min((box.x0 + box.x1) / 2, width - (box.x0 + box.x1) / 2) - 2 * edge
-        _wrap(whole, ax.xaxis.label, room)
+        space = 2 * min((box.x0 + box.x1) / 2, width - (box.x0 + box.x1) / 2) - 2 * edge
+        _wrap(whole, ax.xaxis.label, space)
         tall = max(box.height * 1.15, 30)
         _wrap(whole, ax.yaxis.label, tall, upright=True)
         _wrap(whole, ax.title, max(box.width * 1.1, 20))
@@ -152,7 +152,7 @@ def _wrap_texts(figure: Figure, whole: dict[Text, str]) -> None:
             _wrap(whole, part._suptitle, width - 2 * edge)
 
 
-def _wrap(whole: dict[Text, str], text: Text, room: float, upright: bool = False) -> None:
+def _wrap(whole: dict[Text, str], text: Text, space: float, upright: bool = False) -> None:
     """Break lines between words so that none is longer than so many pixels."""
     words = whole.setdefault(text, text.get_text())
     if not words:
@@ -166,8 +166,8 @@ def _wrap(whole: dict[Text, str], text: Text, room: float, upright: bool = False
     text.set_text(words)
     lines = re.sub(r"\$[^$]*\$", lambda formula: formula[0].replace(" ", "\0"), words).split("\n")
     longest = max(map(len, lines))
-    most = min(longest, int(1.2 * longest * room / max(1.0, across())))  # more than fit, then as many as do
-    while across() > room and most > 7:
+    most = min(longest, int(1.2 * longest * space / max(1.0, across())))  # more than fit, then as many as do
+    while across() > space and most > 7:
         pieces = [textwrap.wrap(line, most, break_on_hyphens=False, break_long_words=False) for line in lines]
         text.set_text("\n".join(piece for line in pieces for piece in line).replace("\0", " "))
         most -= 1
@@ -202,10 +202,18 @@ def _wanted_height(ax: Axes, wide: float, look: Look) -> float:
     if isinstance(ax.yaxis.get_major_locator(), FixedLocator) and any(re.match("[A-Za-z]", name) for name in names):
         numbers = {text.get_position()[1] for text in ax.texts}  # at the ends of bars, of which a name may have two
         return max(0.8, line * max(len(numbers), sum(1 + name.count("\n") for name in names)))
+    if _rows(ax) > 2:  # so that they share a page
+        return min(1.9, max(1.2, 0.45 * wide))
     return min(4.0, max(1.7, 0.68 * wide))
 
 
-def _tell_apart(figure: Figure) -> None:
+def _rows(ax: Axes) -> int:
+    """Panels one below the other in the grid of this one."""
+    spec = ax.get_subplotspec()
+    return 1 if spec is None else spec.get_gridspec().nrows
+
+
+def _spread(figure: Figure) -> None:
     """Dashes, and markers, for lines that without colour would look alike: where a panel has more than two of them."""
     from matplotlib.colors import to_hex
 
@@ -216,18 +224,18 @@ def _tell_apart(figure: Figure) -> None:
         plain = [line for line in solid if line.get_marker() in ("", "None", None)]
         marked = [line for line in solid if line not in plain]
         taken = {_ALIKE.get(str(line.get_linestyle())) for line in named if line not in solid}
-        free = [dashes for number, dashes in enumerate(_DASHES) if number not in taken]
+        free = [dashes for number, dashes in enumerate(DASHES) if number not in taken]
         if len({line.get_marker() for line in marked}) == len(marked):
             marked = []  # they differ already
         for lines in (plain, marked):
             if len(lines) < 3:
                 continue
             for number, line in enumerate(lines):
-                told = [line, *_handles(legends, str(line.get_label()))]
-                for one in told:
-                    one.set_linestyle(free[number % len(free)])
+                entries = [line, *_handles(legends, str(line.get_label()))]
+                for item in entries:
+                    item.set_linestyle(free[number % len(free)])
                     if lines is marked:
-                        one.set_marker(_MARKERS[number % len(_MARKERS)])
+                        item.set_marker(_MARKERS[number % len(_MARKERS)])
 
 
 def _handles(legends: list[Any], label: str) -> list[Any]:
@@ -246,7 +254,7 @@ def _make_grey(figure: Figure) -> None:
     from matplotlib.image import AxesImage
     from matplotlib.lines import Line2D
     from matplotlib.patches import Patch
-    from matplotlib.text import Text
+    from matplotlib.text import Annotation, Text
 
     def grey(colour: Any) -> Any:
         if isinstance(colour, str) and colour in ("none", "auto"):
@@ -256,7 +264,7 @@ def _make_grey(figure: Figure) -> None:
         level = to_rgb(known)[0] if known else 0.299 * r + 0.587 * g + 0.114 * b
         return (level, level, level, alpha)
 
-    _tell_apart(figure)
+    _spread(figure)
     for artist in figure.findobj():
         if isinstance(artist, Line2D):
             artist.set_markerfacecolor(grey(artist.get_markerfacecolor()))
@@ -264,6 +272,8 @@ def _make_grey(figure: Figure) -> None:
             artist.set_color(grey(artist.get_color()))
         elif isinstance(artist, Text):
             artist.set_color(grey(artist.get_color()))
+            if isinstance(artist, Annotation) and artist.arrow_patch is not None:
+                artist.arrow_patch.set_color(grey(artist.arrow_patch.get_edgecolor()))
         elif isinstance(artist, Patch):
             artist.set_facecolor(grey(artist.get_facecolor()))
             artist.set_edgecolor(grey(artist.get_edgecolor()))

@@ -13,7 +13,7 @@ from pebble.plots.look import look
 from pebble.plots.save import Axes, Figure, page, small_title
 from pebble.schedules.explicit import best_gemm_schedule
 from pebble.workloads import named_gemm
-from pebble.workloads.widths import Room
+from pebble.workloads.widths import FastMemory
 
 LAYERS = (
     "gpt2-xl:qkv",
@@ -58,7 +58,7 @@ def gap(layers: Sequence[str] = LAYERS, tokens: int = 8192) -> Gap:
         for j, size in enumerate(sizes):
             capacity = size // gemm.widest_bytes
             bound = lower_bound(gemm, capacity)
-            ratio[i, j] = best_gemm_schedule(gemm, Room.of_values(capacity, gemm)).elements / bound.elements
+            ratio[i, j] = best_gemm_schedule(gemm, FastMemory.of_values(capacity, gemm)).elements / bound.elements
             compulsory[i, j] = bound.elements == gemm.compulsory_elements
     return Gap(tuple(layers), tuple(_size_name(size, gpus[size]) for size in sizes), ratio, compulsory, tokens)
 
@@ -69,42 +69,42 @@ def _size_name(size: int, gpus: list[str]) -> str:
     return f"{size / 2**20:g} MiB: " + ", ".join(chips[:2]) + (", ..." if len(chips) > 2 else "")
 
 
-def plot_gap(found: Gap, ax: Axes) -> Axes:
+def plot_gap(result: Gap, ax: Axes) -> Axes:
     """A table of ratios, darker where the gap is wider; a dash where the bound is met and everything moves once."""
     narrow = look().narrow
-    top = max(1.1, float(found.ratio.max()))
-    image = ax.imshow(found.ratio, cmap="Blues", vmin=1, vmax=top, aspect="auto")
-    for (i, j), value in np.ndenumerate(found.ratio):
-        met = found.compulsory[i, j] and value == 1
-        told = "–" if met else f"{100 * (value - 1):.0f}" if narrow else f"{value:.2f}"
+    top = max(1.1, float(result.ratio.max()))
+    image = ax.imshow(result.ratio, cmap="Blues", vmin=1, vmax=top, aspect="auto")
+    for (i, j), value in np.ndenumerate(result.ratio):
+        met = result.compulsory[i, j] and value == 1
+        text = "–" if met else f"{100 * (value - 1):.0f}" if narrow else f"{value:.2f}"
         colour = "white" if value > 1 + (top - 1) * 0.6 else "black"
-        ax.text(j, i, told, ha="center", va="center", fontsize=6.5, color=colour)
-    ax.set_yticks(range(len(found.layers)), found.layers, fontsize=6.5)
+        ax.text(j, i, text, ha="center", va="center", fontsize=6.5, color=colour)
+    ax.set_yticks(range(len(result.layers)), result.layers, fontsize=6.5)
     ax.set_xticks(
-        range(len(found.sizes)), found.sizes, fontsize=6.5, rotation=60, ha="right", rotation_mode="anchor",
+        range(len(result.sizes)), result.sizes, fontsize=6.5, rotation=60, ha="right", rotation_mode="anchor",
     )  # fmt: skip
     ax.tick_params(length=0)
     if not narrow:
         bar = ax.figure.colorbar(image, ax=ax, shrink=0.7, pad=0.01)
         bar.set_label("best schedule / proved bound", fontsize=7)
-    small_title(ax, f"{_meaning(found)}\n–: {_MET}")
+    small_title(ax, f"{_meaning(result)}\n–: {_MET}")
     return ax
 
 
-def _meaning(found: Gap) -> str:
+def _meaning(result: Gap) -> str:
     """What the numbers are."""
-    told = "best schedule above proved bound, in percent" if look().narrow else "best schedule / proved bound"
-    return f"{told}: {found.tokens} tokens, bf16, one explicitly managed memory of the size of the L2"
+    text = "best schedule above proved bound, in percent" if look().narrow else "best schedule / proved bound"
+    return f"{text}: {result.tokens} tokens, bf16, one explicitly managed memory of the size of the L2"
 
 
-def gap_figure(found: Gap) -> Figure:
+def gap_figure(result: Gap) -> Figure:
     """The figure of ``pebble figure gap``; without a title a legend says what its numbers are."""
     from matplotlib.lines import Line2D
 
-    with page(7.2, 1.9 + 0.24 * len(found.layers)) as figure:
-        plot_gap(found, figure.add_subplot())
+    with page(7.2, 1.9 + 0.24 * len(result.layers)) as figure:
+        plot_gap(result, figure.add_subplot())
         if not look().title:
-            marks = {"$12$" if look().narrow else "$1.1$": _meaning(found), "$–$": _MET}
+            marks = {"$12$" if look().narrow else "$1.1$": _meaning(result), "$–$": _MET}
             handles = [Line2D([], [], ls="", marker=mark, ms=2.3 * len(mark), mew=0, color="black") for mark in marks]
             figure.legend(handles, list(marks.values()), loc="outside lower left", fontsize=7, frameon=False)
     return figure

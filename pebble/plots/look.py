@@ -85,12 +85,12 @@ class Look:
 
     def rc(self) -> Any:
         """matplotlib's rcParams."""
-        found: dict[str, Any] = dict(_STYLE)
+        result: dict[str, Any] = dict(_STYLE)
         if self.style not in STYLES:
-            found |= _read_style(self.style)
+            result |= _read_style(self.style)
         if self.family is not None:
-            found["font.family"] = [self.family]
-        return found | {"font.size": POINTS}  # figures are drawn in that, then fitted
+            result["font.family"] = [self.family]
+        return result | {"font.size": POINTS}  # figures are drawn in that, then fitted
 
     @property
     def base_points(self) -> float:
@@ -98,6 +98,53 @@ class Look:
         if self.points is not None or self.style in STYLES:
             return self.points or POINTS
         return float(_read_style(self.style).get("font.size", POINTS))
+
+
+def read_look(width: str | float | None, font: str | None, style: str, log: bool, title: bool) -> Look:
+    """The look that the words of a user describe.
+
+    Parameters
+    ----------
+    width : str or float, optional
+        ``column``, ``text``, or inches.
+    font : str, optional
+        A typeface, points, or both: ``serif:9``.
+    style, log, title
+        As for `Look`.
+
+    Raises
+    ------
+    InputError
+        A malformed one.
+    """
+    return Look(_width(width), *_font(font), style, log, title)
+
+
+def _number(text: str) -> float | None:
+    try:
+        return float(text)
+    except ValueError:
+        return None
+
+
+def _width(text: str | float | None) -> float | None:
+    if text is None or text in WIDTHS_INCHES:
+        return WIDTHS_INCHES.get(str(text))
+    inches = _number(str(text))
+    if inches is None:
+        raise InputError(f"--width: got {text!r}, expected {', '.join(WIDTHS_INCHES)} or inches such as 3.33.")
+    return inches
+
+
+def _font(text: str | None) -> tuple[str | None, float | None]:
+    if text is None:
+        return None, None
+    family, colon, points = text.rpartition(":")
+    if (size := _number(points)) is not None:
+        return family or None, size
+    if colon or not points:
+        raise InputError(f"--font: got {text!r}, expected a typeface, points, or both, such as serif:9.")
+    return points, None
 
 
 def _read_style(path: str) -> dict[str, Any]:
@@ -116,9 +163,9 @@ def _read_style(path: str) -> dict[str, Any]:
         with faults(path, "--style: ", "read"):
             try:
                 read: Any = matplotlib.rc_params_from_file(path, use_default_template=False)
-                found: dict[str, Any] = {key: read[key] for key in read}
+                result: dict[str, Any] = {key: read[key] for key in read}
             except (ValueError, UnicodeDecodeError):
-                found = dict[str, Any]()
+                result = dict[str, Any]()
     finally:
         reader.removeFilter(keep)
     for record in warned:
@@ -128,9 +175,9 @@ def _read_style(path: str) -> dict[str, Any]:
                 "or leave it out."
             )
         raise InputError(f"--style: {shown(path)}: {' '.join(record.getMessage().split())}")
-    if not found:
+    if not result:
         raise InputError(f"--style: {shown(path)} holds no setting of matplotlib, expected lines such as font.size: 9.")
-    return found
+    return result
 
 
 _current: ContextVar[Look] = ContextVar("look")

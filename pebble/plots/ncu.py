@@ -22,7 +22,7 @@ class SimulatedOrder(NamedTuple):
 
 
 @dataclass(frozen=True)
-class MeasuredBeside:
+class MeasuredComparison:
     """A measurement and what stands beside it.
 
     Attributes
@@ -49,11 +49,11 @@ class MeasuredBeside:
     best_name: str
 
 
-def plot_judgement(result: MeasuredBeside, ax: Axes | None = None) -> Axes:
+def plot_judgement(result: MeasuredComparison, ax: Axes | None = None) -> Axes:
     """Bars: the measured one first, then the orders, nearest first; lines: the bound and the best schedule."""
     ax = axes(ax)
     orders = result.orders[:_MOST_ORDERS]
-    labels = ["measured", *(one.name for one in orders)]
+    labels = ["measured", *(order.name for order in orders)]
     at = range(1, len(labels))
     measured = result.dram_bytes or 0
     if result.read_bytes is None or result.write_bytes is None:
@@ -62,12 +62,12 @@ def plot_judgement(result: MeasuredBeside, ax: Axes | None = None) -> Axes:
         ax.barh([0], [result.read_bytes / 1e6], color=BLUE, height=0.75, label="measured reads")
         left = [result.read_bytes / 1e6]
         ax.barh([0], [result.write_bytes / 1e6], left=left, color=ORANGE, height=0.75, label="measured writes")
-    reads = [one.read_bytes / 1e6 for one in orders]
-    writes = [one.write_bytes / 1e6 for one in orders]
+    reads = [element.read_bytes / 1e6 for element in orders]
+    writes = [each_item.write_bytes / 1e6 for each_item in orders]
     ax.barh(at, reads, color=SKY, height=0.75, label="simulated reads")
     ax.barh(at, writes, left=reads, color=YELLOW, height=0.75, label="simulated writes before the end")
-    for i, one in enumerate(orders):
-        ax.text(reads[i] + writes[i], i + 1, f" {one.error:+.1%}", va="center", fontsize=7)
+    for i, item in enumerate(orders):
+        ax.text(reads[i] + writes[i], i + 1, f" {item.error:+.1%}", va="center", fontsize=7)
     bound, best, name = result.bound_bytes, result.best_bytes, result.best_name
     ax.axvline(bound / 1e6, color="black", lw=1.4, label=f"proved bound, {format_bytes(bound)}")
     best_label = f"best schedule, {format_bytes(best)}: {name.partition(',')[0].partition('(')[0].strip()}"
@@ -84,7 +84,7 @@ def plot_judgement(result: MeasuredBeside, ax: Axes | None = None) -> Axes:
     return ax
 
 
-def judgement_figure(result: MeasuredBeside) -> Figure:
+def judgement_figure(result: MeasuredComparison) -> Figure:
     """The bars on a page of their own."""
     with page(7.2, 2.0 + 0.19 * (1 + min(len(result.orders), _MOST_ORDERS))) as figure:
         small_title(plot_judgement(result, figure.add_subplot()), result.title)

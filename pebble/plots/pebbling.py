@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 from pebble.errors import InputError
 from pebble.plots.save import BLUE, GREEN, GREY, ORANGE, RED, Axes, Figure, page, small_title
 from pebble.schedules.explicit import best_gemm_schedule
 from pebble.schedules.explicit.moves import gemm_moves
 from pebble.workloads import Gemm
-from pebble.workloads.widths import Room
+from pebble.workloads.widths import FastMemory
 
 Event = tuple[str, str, tuple[str, ...]]
 """(load, store, delete or compute; the value, or the result of a computation; operands of a computation)"""
@@ -35,7 +35,7 @@ def gemm_events(gemm: Gemm, capacity: int) -> list[Event]:
         return f"{operand}[{i},{j}]"
 
     events: list[Event] = []
-    for op, operand, index in gemm_moves(best_gemm_schedule(gemm, Room.of_values(capacity, gemm))):
+    for op, operand, index in gemm_moves(best_gemm_schedule(gemm, FastMemory.of_values(capacity, gemm))):
         if op == "compute":
             i, j, l = index
             events.append((op, name("C", i, j), (name("A", i, l), name("B", l, j))))
@@ -44,7 +44,20 @@ def gemm_events(gemm: Gemm, capacity: int) -> list[Event]:
     return events
 
 
-def plot_pebbling(events: Sequence[Event], capacity: int, ax: Axes, room: Axes) -> Axes:
+def move_events(moves: Iterable[Sequence[object]]) -> list[Event]:
+    """The moves of a game of one memory, ``[op, node]`` or ``[op, node, source]``; a slide deletes what it leaves."""
+    events: list[Event] = []
+    for op, node, *source in moves:
+        if op in ("compute", "slide"):
+            if source:
+                events.append(("delete", str(source[0]), ()))
+            events.append(("compute", str(node).partition("+=")[0], ()))
+        else:
+            events.append((str(op), str(node), ()))
+    return events
+
+
+def plot_pebbling(events: Sequence[Event], capacity: int, ax: Axes, level_axes: Axes | None = None) -> Axes:
     """Draw a pebbling.
 
     Parameters
@@ -55,7 +68,7 @@ def plot_pebbling(events: Sequence[Event], capacity: int, ax: Axes, room: Axes) 
         S.
     ax : matplotlib.axes.Axes
         A row per value, a bar while it is in fast memory.
-    room : matplotlib.axes.Axes
+    level_axes : matplotlib.axes.Axes, optional
         The number of values in fast memory.
 
     Raises
@@ -99,15 +112,18 @@ def plot_pebbling(events: Sequence[Event], capacity: int, ax: Axes, room: Axes) 
     ax.set_ylim(len(values) - 0.4, -0.6)
     ax.set_xlim(-1, len(events) + 1)
     ax.set_yticks(range(len(values)), values, fontsize=6 if len(values) <= 40 else 3.5)
+    if level_axes is None:
+        ax.set_xlabel("move")
+        return ax
     ax.tick_params(axis="x", labelbottom=False)
-    room.step(range(len(level)), level, where="post", color="black", lw=1)
-    room.fill_between(range(len(level)), level, step="post", color=GREY, alpha=0.4, lw=0)
-    room.axhline(capacity, color=RED, lw=1, ls="--")
-    room.text(len(events) + 1, capacity, f" S = {capacity}", va="center", fontsize=7, color=RED)
-    room.set_ylim(0, capacity * 1.25)
-    room.yaxis.set_major_locator(MaxNLocator(4, integer=True))
-    room.set_ylabel("held")
-    room.set_xlabel("move")
+    level_axes.step(range(len(level)), level, where="post", color="black", lw=1)
+    level_axes.fill_between(range(len(level)), level, step="post", color=GREY, alpha=0.4, lw=0)
+    level_axes.axhline(capacity, color=RED, lw=1, ls="--")
+    level_axes.text(len(events) + 1, capacity, f" S = {capacity}", va="center", fontsize=7, color=RED)
+    level_axes.set_ylim(0, capacity * 1.25)
+    level_axes.yaxis.set_major_locator(MaxNLocator(4, integer=True))
+    level_axes.set_ylabel("held")
+    level_axes.set_xlabel("move")
     return ax
 
 
@@ -115,8 +131,8 @@ def pebbling_figure(events: Sequence[Event], capacity: int, title: str) -> Figur
     """The figure of ``pebble figure pebbling``."""
     count = len({value for _, value, operands in events for value in (value, *operands)})
     with page(7.2, min(9.0, 2.0 + 0.12 * count)) as figure:
-        ax, room = figure.subplots(2, 1, sharex=True, height_ratios=[max(3, count / 7), 1])
-        plot_pebbling(events, capacity, ax, room)
+        ax, level_axes = figure.subplots(2, 1, sharex=True, height_ratios=[max(3, count / 7), 1])
+        plot_pebbling(events, capacity, ax, level_axes)
         small_title(ax, title)
         figure.legend(loc="outside lower center", ncols=3, frameon=False, fontsize=7)
     return figure

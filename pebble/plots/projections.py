@@ -5,11 +5,11 @@ from __future__ import annotations
 from fractions import Fraction
 from typing import Any
 
-from pebble.bounds import Box, LineBound, PricedBound, Segments
+from pebble.bounds import Box, LagrangianBound, LineBound, Segments
+from pebble.bounds.shares import least_sum
 from pebble.families import lower_bound
 from pebble.plots.look import look
 from pebble.plots.save import BLUE, GREEN, GREY, ORANGE, Axes, Figure, page, small_title
-from pebble.proof.shares import least_sum
 from pebble.workloads import Gemm
 
 Point = tuple[float, float, float]
@@ -35,7 +35,7 @@ def plot_projections(gemm: Gemm, capacity: int, ax: Axes) -> Axes:
     say the numbers.
     """
     proof = lower_bound(gemm, capacity).proof
-    segments = proof.segments if isinstance(proof, Segments | LineBound | PricedBound) else 1
+    segments = proof.segments if isinstance(proof, Segments | LineBound | LagrangianBound) else 1
     products = gemm.multiply_adds // segments
     rows, cols, depth = best_box(gemm, products)
     longest = max(rows, cols, depth)

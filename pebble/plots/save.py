@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from pebble.errors import InputError
 from pebble.plots.fitting import fit
+from pebble.plots.labels import settle
 from pebble.plots.look import look
 from pebble.system.files import check_output, faults
 
@@ -68,6 +69,7 @@ def page(width: float, height: float) -> Iterator[Figure]:
         figure = Figure(figsize=(wanted.width_inches or width, height), layout="constrained")
         yield figure
         fit(figure, wanted)
+        settle(figure)
 
 
 def panels(count: int) -> tuple[int, int]:

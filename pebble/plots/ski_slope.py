@@ -5,11 +5,11 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from statistics import fmean
 from typing import Any
 
 from pebble.families.gemm import GEMM
-from pebble.models.machine import load_machine, machine_names
+from pebble.models.machine import load_machine
+from pebble.plots.labels import DASHES, end_label
 from pebble.plots.look import POINTS, look
 from pebble.plots.save import BLUE, GREEN, GREY, ORANGE, PURPLE, RED, SKY, Axes, Figure, log_axes, page, small_title
 from pebble.schedules.explicit import best_gemm_schedule
@@ -18,15 +18,16 @@ from pebble.schedules.tile import TileShape
 from pebble.simulation import KernelConfig, curve_of
 from pebble.traces import LINE_BYTES
 from pebble.workloads import Gemm
-from pebble.workloads.widths import Room
+from pebble.workloads.widths import FastMemory
 
 ORDERS = ("row", "grouped-8", "snake-strips-16+sawtooth")
-_ORDER_STYLES = ((ORANGE, "o"), (PURPLE, "s"), (SKY, "D"))
-MARKED = ("a40", "a100-sxm4-40gb", "h100-sxm5-80gb", "rtx4090", "b200-sxm")
-_PUBLISHED = {"irony-toledo-tiskin": ":", "smith-et-al": "-.", "cosma": "--"}
-_LEAST_CACHE = 2**18
+_ORDER_STYLES = ((RED, DASHES[0]), (ORANGE, DASHES[1]), (PURPLE, DASHES[3]), (SKY, DASHES[6]))
+_INK = {RED: RED, ORANGE: "#8F6300", PURPLE: "#99406F", SKY: "#1F6E9C"}  # of type, which must be darker than a line
+MARKED = ("h100-sxm5-80gb", "a40", "b200-sxm", "a100-sxm4-40gb", "rtx4090")  # those that matter most first
+_PUBLISHED = {"irony-toledo-tiskin": DASHES[2], "smith-et-al": DASHES[6], "cosma": DASHES[4]}
+_LEAST_CACHE, _MOST_CACHE = 2**18, 2**27
 _NAME_POINTS = 6.5  # of the GPUs' names, where no width is asked for
-_AXES_SHARE = 0.8  # of a figure's width, about
+_AXES_SHARE, _NARROW_SHARE = 0.75, 0.5  # of a figure's width, about
 
 
 @dataclass(frozen=True)
@@ -70,13 +71,15 @@ def ski_slope(gemm: Gemm, orders: Sequence[str] = ORDERS, sms: int = 108, points
     tile = TileShape.default(gemm).cut_to(gemm)
     held = sms * GEMM.kernel_needs(gemm, tile).values
     kernel_lower = tuple(GEMM.lower_bound(gemm, c // width + held).bytes for c in caches)
-    upper = tuple(best_gemm_schedule(gemm, Room.of_values(max(3, c // gemm.widest_bytes), gemm)).bytes for c in caches)
+    upper = tuple(
+        best_gemm_schedule(gemm, FastMemory.of_values(max(3, c // gemm.widest_bytes), gemm)).bytes for c in caches
+    )
     formulas = [{f.name: f.elements * width for f in GEMM.published(gemm, max(3, c // width))} for c in caches]
     published = {name: tuple(values[name] for values in formulas) for name in _PUBLISHED}
     refuted = frozenset(
         name for name, values in published.items() if any(v > best for v, best in zip(values, upper, strict=True))
     )
-    order_caches = tuple(_step(2**20, 2**27, i, 2 * points) for i in range(2 * points + 1))
+    order_caches = tuple(_step(2**20, _MOST_CACHE, i, 2 * points) for i in range(2 * points + 1))
     lines = [cache // LINE_BYTES for cache in order_caches]
     config = KernelConfig(tile, sms, 1, order_caches[-1])
     found_orders = {
@@ -92,93 +95,76 @@ def _step(first: int, last: int, i: int, steps: int) -> int:
 
 
 def plot_ski_slope(slope: SkiSlope, ax: Axes) -> Axes:
-    """Log-log: the gap between bound and best schedule shaded, orders as marked steps, GPUs' L2 sizes above."""
-    mib = [c / 2**20 for c in slope.caches]
-    gb = 1e9
-    ax.fill_between(
-        mib, [x / gb for x in slope.lower], [x / gb for x in slope.upper], color=BLUE, alpha=0.15, lw=0, step="post"
-    )
-    ax.plot(
-        mib,
-        [x / gb for x in slope.upper],
-        color=BLUE,
-        lw=1.4,
-        drawstyle="steps-post",
-        label="cache alone: best schedule",
-    )
-    ax.plot(
-        mib,
-        [x / gb for x in slope.lower],
-        color=BLUE,
-        lw=1,
-        ls=(0, (6, 2)),
-        label="cache-only bound, which kernels may beat",
-    )
-    # black is the bound of what is simulated: a kernel also holds values on its SMs and may go below the one above
-    kernel = [x / gb for x in slope.kernel_lower]
-    ax.plot(mib, kernel, color="black", lw=1.8, label="kernel bound: cache and SMs")
+    """Log-log: kernels above the bound of kernels, one memory alone as a band; names at the ends, GPUs' L2 above."""
+    gb, right = 1e9, _MOST_CACHE / 2**20
+    mib = [*(c / 2**20 for c in slope.caches if c < _MOST_CACHE), right]
+
+    def drawn(values: Sequence[float]) -> list[float]:
+        """Up to the edge, in GB; where everything fits the last value holds on."""
+        return [v / gb for v in [*values, values[-1]][: len(mib)]]
+
+    lower, upper, kernel = drawn(slope.lower), drawn(slope.upper), drawn(slope.kernel_lower)
+    # a kernel also holds values on its SMs and may go below the band, which is of one memory and nothing else
+    ax.fill_between(mib, lower, upper, color=BLUE, alpha=0.25, lw=0, step="post")
+    ax.plot(mib, upper, color=BLUE, lw=1, drawstyle="steps-post", label="cache alone: best schedule")
+    ax.plot(mib, lower, color=BLUE, lw=0.6, ls=DASHES[2], label="cache-only bound, which kernels may beat")
+    ax.plot(mib, kernel, color="black", lw=2, label="kernel bound: cache and SMs")
     for name, values in slope.published.items():
-        kept = [(x, v / gb) for x, v in zip(mib, values, strict=True) if v > 0]
+        verdict = " (refuted here)" if name in slope.refuted else ""
+        kept = [(x, v) for x, v in zip(mib, drawn(values), strict=True) if v > 0]
         if kept:
-            verdict = " (refuted here)" if name in slope.refuted else ""
             ax.plot(
                 *zip(*kept, strict=True), color=GREY, lw=1, ls=_PUBLISHED[name], label=f"published: {name}{verdict}"
             )
     at = [c / 2**20 for c in slope.order_caches]
-    for (name, values), (colour, marker) in zip(slope.orders.items(), _ORDER_STYLES, strict=False):
-        ax.plot(
-            at, [v / gb for v in values], color=colour, marker=marker, ms=3.5, lw=1, drawstyle="steps-post",
-            markevery=max(1, len(at) // 8), label=f"{name}, LRU",
-        )  # fmt: skip
-    ax.axhline(slope.gemm.compulsory_bytes / gb, color=GREEN, lw=1, ls=(0, (6, 1, 1, 1, 1, 1)), label="compulsory")
+    for (name, values), (colour, dashes) in zip(slope.orders.items(), _ORDER_STYLES, strict=False):
+        traffic = [v / gb for v in values]
+        ax.plot(at, traffic, color=colour, ls=dashes, lw=1.3, drawstyle="steps-post", label=f"{name}, LRU")
+        end_label(ax, right, traffic[-1], name, _INK[colour])
+    compulsory = slope.gemm.compulsory_bytes / gb
+    ax.axhline(compulsory, color=GREEN, lw=1, ls=DASHES[5], label="compulsory")
     log_axes(ax)
-    low = slope.gemm.compulsory_bytes / gb / 1.8
-    ax.set_ylim(low, max(max(v) for v in [slope.upper, *slope.orders.values()]) / gb * 1.5)
-    ax.set_xlim(mib[0], mib[-1])
+    ax.set_ylim(compulsory / 1.8, max(max(v) for v in [slope.upper, *slope.orders.values()]) / gb * 1.5)
+    ax.set_xlim(mib[0], right)
     ax.set_xlabel("cache, MiB")
     ax.set_ylabel("DRAM traffic, GB")
+    end_label(ax, right, compulsory, "compulsory", GREEN)
+    end_label(ax, right, kernel[-1], "kernel bound", "black")
+    end_label(ax, right, upper[-1], "cache alone", BLUE)
     tall = _mark_gpus(ax)
     small_title(ax, f"{slope.gemm.label}; simulated: tile 128x128, {slope.sms} blocks at once, waves", pad=tall)
     return ax
 
 
 def _mark_gpus(ax: Axes) -> float:
-    """L2 sizes as thin lines, each led to its name above the axes; how many points high the names are.
+    """L2 sizes as thin lines with a name right above each, as many as stand apart; how many points high they are.
 
-    Equal sizes share a line. Names that would run into each other stand beside their lines.
+    Equal sizes share a line.
     """
     low, high = ax.get_xlim()
     sizes: dict[float, list[str]] = {}
-    for name in machine_names():
-        if name in MARKED and low < (mib := load_machine(name).l2_bytes / 2**20) < high:
+    for name in MARKED:
+        if low < (mib := load_machine(name).l2_bytes / 2**20) <= high:
             sizes.setdefault(mib, []).append(name.partition("-")[0])
     points = look().base_points * (_NAME_POINTS / POINTS if look().width_inches is None else 1)
-    gap = math.log(high / low) * 1.3 * points / (_AXES_SHARE * 72 * ax.figure.bbox.width / ax.figure.dpi)
-    at = sorted(sizes)
-    for x, place in zip(at, map(math.exp, _apart([math.log(x) for x in at], gap)), strict=True):
+    share = _NARROW_SHARE if look().narrow else _AXES_SHARE
+    gap = math.log(high / low) * 1.5 * points / (share * 72 * ax.figure.bbox.width / ax.figure.dpi)
+    marked: list[float] = []
+    for x in sizes:
+        if all(abs(math.log(x / other)) >= gap for other in marked):
+            marked.append(x)
+    for x in marked:
         above: dict[str, Any] = {"transform": ax.get_xaxis_transform()}
         ax.axvline(x, color=GREY, lw=0.6, zorder=0)
-        ax.plot([x, place], [1, 1.03], color=GREY, lw=0.6, clip_on=False, **above)
-        ax.text(
-            place, 1.04, "/".join(sizes[x]), rotation=90, ha="center", va="bottom", fontsize=points, color=RED, **above
-        )
-    return 12 + 0.7 * points * max((len("/".join(names)) for names in sizes.values()), default=0)
-
-
-def _apart(wanted: Sequence[float], gap: float) -> list[float]:
-    """Places in order, no two nearer than ``gap``, as near to those wanted as squares tell: neighbours pooled."""
-    pools: list[list[float]] = []
-    for i, place in enumerate(wanted):
-        pools.append([place - i * gap])
-        while len(pools) > 1 and fmean(pools[-2]) > fmean(pools[-1]):
-            last = pools.pop()
-            pools[-1] += last
-    return [fmean(pool) + i * gap for i, pool in enumerate(pool for pool in pools for _ in pool)]
+        ax.text(x, 1.02, "/".join(sizes[x]), rotation=90, ha="center", va="bottom", fontsize=points, **above)
+    return 6 + 0.7 * points * max((len("/".join(sizes[x])) for x in marked), default=0)
 
 
 def ski_slope_figure(slope: SkiSlope) -> Figure:
-    """The figure of ``pebble figure ski-slope``."""
+    """The figure of ``pebble figure ski-slope``: a legend says what the names at the ends do not."""
     with page(6.4, 4.9) as figure:
-        plot_ski_slope(slope, figure.add_subplot())
-        figure.legend(loc="outside lower center", ncols=3, frameon=False, fontsize=6.5)
+        ax = plot_ski_slope(slope, figure.add_subplot())
+        handles, labels = ax.get_legend_handles_labels()
+        named = [(h, text) for h, text in zip(handles, labels, strict=True) if not text.endswith(("LRU", "compulsory"))]
+        figure.legend(*zip(*named, strict=True), loc="outside lower center", ncols=2, frameon=False, fontsize=6.5)
     return figure

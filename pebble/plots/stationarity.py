@@ -10,7 +10,7 @@ from pebble.plots.save import BLUE, GREEN, ORANGE, Axes, Figure, axes, log_axes,
 from pebble.schedules.explicit.blocked import blocked_products
 from pebble.units import format_capacity
 from pebble.workloads import Gemm
-from pebble.workloads.widths import Room
+from pebble.workloads.widths import FastMemory
 
 _STYLES = {"A": (BLUE, "-"), "B": (GREEN, "--"), "C": (ORANGE, "-")}
 _LEAST, _MOST, _STEPS = -3.0, 3.0, 48  # powers of two of kappa, and steps between them
@@ -68,7 +68,7 @@ class Stationarity:
                 "bound_elements": bound,
                 "best_over_bound": self.moved[best][i] / bound,
             }
-            | {f"{name.lower()}_stationary_elements": moved[i] for name, moved in self.moved.items()}
+            | {f"{name.lower()}_stationary_elements": traffic[i] for name, traffic in self.moved.items()}
             for i, (k, kappa, best, bound) in enumerate(at)
         ]
         return {"capacity_elements": self.capacity, "c_wins_from_kappa": self.switch, "depths": rows}
@@ -90,45 +90,45 @@ def stationarity(gemm: Gemm, capacity: int) -> Stationarity:
     """
     powers = (_LEAST + (_MOST - _LEAST) * i / _STEPS for i in range(_STEPS + 1))
     depths = sorted({max(1, round(math.sqrt(capacity) * 2**power)) for power in powers})
-    moved: dict[str, list[int]] = {name: [] for name in _STYLES}
+    traffic: dict[str, list[int]] = {name: [] for name in _STYLES}
     bounds = []
     for k in depths:
-        one = replace(gemm, k=k)
+        single = replace(gemm, k=k)
         best: dict[str, int] = {}
-        for schedule in blocked_products(one, Room.of_values(capacity)):
+        for schedule in blocked_products(single, FastMemory.of_values(capacity)):
             name = schedule.stationary
             best[name] = min(best.get(name, schedule.elements), schedule.elements)
-        for name, values in moved.items():
+        for name, values in traffic.items():
             values.append(best[name])
-        bounds.append(GEMM.lower_bound(one, capacity).elements)
-    return Stationarity(gemm, capacity, tuple(depths), {n: tuple(v) for n, v in moved.items()}, tuple(bounds))
+        bounds.append(GEMM.lower_bound(single, capacity).elements)
+    return Stationarity(gemm, capacity, tuple(depths), {n: tuple(v) for n, v in traffic.items()}, tuple(bounds))
 
 
-def plot_stationarity(found: Stationarity, ax: Axes | None = None) -> Axes:
+def plot_stationarity(result: Stationarity, ax: Axes | None = None) -> Axes:
     """Values moved for each output, against kappa."""
     ax = axes(ax)
-    outputs = found.gemm.m * found.gemm.n
+    outputs = result.gemm.m * result.gemm.n
     for name, (color, line) in _STYLES.items():
-        each = [moved / outputs for moved in found.moved[name]]
-        ax.plot(found.kappas, each, color=color, ls=line, lw=1.4, label=f"{name}-stationary")
-    ax.plot(found.kappas, [bound / outputs for bound in found.bounds], color="black", lw=1, label="proved bound")
+        each = [traffic / outputs for traffic in result.moved[name]]
+        ax.plot(result.kappas, each, color=color, ls=line, lw=1.4, label=f"{name}-stationary")
+    ax.plot(result.kappas, [bound / outputs for bound in result.bounds], color="black", lw=1, label="proved bound")
     log_axes(ax)
     ax.set_xticks([2.0**power for power in range(-3, 4)])
     ax.minorticks_off()
     ax.yaxis.set_ticks([value for value in (1, 2, 5, 10, 20, 50, 100) if ax.get_ylim()[0] < value < ax.get_ylim()[1]])
     plain_numbers(ax.xaxis, ax.yaxis)
-    if found.switch is not None:
-        ax.axvline(found.switch, color="0.6", lw=0.8, ls=":")
+    if result.switch is not None:
+        ax.axvline(result.switch, color="0.6", lw=0.8, ls=":")
     ax.set_xlabel("kappa = k / sqrt(S)")
     ax.set_ylabel("values moved for each output")
-    gemm = found.gemm
-    held = format_capacity(found.capacity * gemm.widest_bytes)
-    small_title(ax, f"{gemm.m} x {gemm.n} x k, S = {found.capacity:,} values ({held})")
+    gemm = result.gemm
+    held = format_capacity(result.capacity * gemm.widest_bytes)
+    small_title(ax, f"{gemm.m} x {gemm.n} x k, S = {result.capacity:,} values ({held})")
     return ax
 
 
-def stationarity_figure(found: Stationarity) -> Figure:
+def stationarity_figure(result: Stationarity) -> Figure:
     """The figure of ``pebble figure stationarity``: as wide as a column of a paper."""
     with page(3.33, 2.8) as figure:
-        plot_stationarity(found, figure.add_subplot()).legend(frameon=False, fontsize=7)
+        plot_stationarity(result, figure.add_subplot()).legend(frameon=False, fontsize=7)
     return figure

@@ -19,7 +19,7 @@ from pebble.plots.save import (
     small_title,
     value_axis,
 )
-from pebble.timing.waves import ModelledTime
+from pebble.timing.modelled import ModelledTime
 
 _MILLI = 1e3
 _FAR_APART = 6  # the worst split over the first done, from where the splits that matter would be one line
@@ -47,22 +47,22 @@ class SharedTimes:
     least: float
 
 
-def plot_beside(found: SharedTimes, ax: Axes | None = None) -> Axes:
+def plot_concurrent(result: SharedTimes, ax: Axes | None = None) -> Axes:
     """When each is done, against the SMs of the second; one after the other as a line."""
     ax = axes(ax)
-    at = [sms for sms, _ in found.splits]
-    times = [found.least * _MILLI, found.in_turn * _MILLI]
-    for number, (colour, label) in enumerate(zip((BLUE, ORANGE), found.labels, strict=True)):
-        ends = [time.ended_seconds[number] * _MILLI for _, time in found.splits]
+    at = [sms for sms, _ in result.splits]
+    times = [result.least * _MILLI, result.in_turn * _MILLI]
+    for number, (colour, label) in enumerate(zip((BLUE, ORANGE), result.labels, strict=True)):
+        ends = [time.ended_seconds[number] * _MILLI for _, time in result.splits]
         ax.plot(at, ends, "o-", ms=3, lw=1, color=colour, label=f"{label} done")
         times += ends
-    ax.plot(at, [time.seconds * _MILLI for _, time in found.splits], color="black", lw=2, alpha=0.5, label="both done")
-    ax.axhline(found.in_turn * _MILLI, color=RED, lw=1.2, ls="--", label="one after the other, all SMs each")
-    ax.axhline(found.least * _MILLI, color=GREY, lw=1, ls=":", label="busiest resource of both")
+    ax.plot(at, [time.seconds * _MILLI for _, time in result.splits], color="black", lw=2, alpha=0.5, label="both done")
+    ax.axhline(result.in_turn * _MILLI, color=RED, lw=1.2, ls="--", label="one after the other, all SMs each")
+    ax.axhline(result.least * _MILLI, color=GREY, lw=1, ls=":", label="busiest resource of both")
     logarithmic = value_axis(ax.yaxis, times, crushing=_FAR_APART)
     if not logarithmic:
         ax.set_ylim(bottom=0)
-    ax.set_xlabel(f"SMs of the second, of {found.sms}")
+    ax.set_xlabel(f"SMs of the second, of {result.sms}")
     ax.set_ylabel("modelled time, ms" + ", logarithmic" * logarithmic)
     return ax
 

@@ -22,15 +22,15 @@ class TunedBar(NamedTuple):
     name: str
     reads: float
     writes: float
-    daily: bool
+    baseline: bool
 
 
 def plot_tuning(shown: Sequence[TunedBar], bound_bytes: int, of: str, ax: Axes | None = None) -> Axes:
-    """Bars over the bound, the best first, a daily one in grey; ``of`` says of which case they are."""
+    """Bars over the bound, the best first, a common one in grey; ``of`` says of which case they are."""
     ax = axes(ax)
     at = np.arange(len(shown))
     reads, writes = [bar.reads for bar in shown], [bar.writes for bar in shown]
-    colours = [GREY if bar.daily else BLUE for bar in shown]
+    colours = [GREY if bar.baseline else BLUE for bar in shown]
     ax.barh(at, reads, color=colours, height=0.75, label="DRAM read")
     ax.barh(at, writes, left=reads, color=ORANGE, height=0.75, label="DRAM write")
     for i, bar in enumerate(shown):

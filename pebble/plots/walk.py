@@ -34,16 +34,16 @@ def reuse_distances(tiles: NDArray[np.signedinteger[Any]], cols_offset: int) -> 
     uses[0::2] = tiles[:, 0]
     uses[1::2] = tiles[:, 1] + cols_offset
     stack: list[int] = []
-    found = np.empty(len(uses), dtype=np.int64)
+    result = np.empty(len(uses), dtype=np.int64)
     for number, panel in enumerate(uses.tolist()):
         if panel in stack:
             depth = stack.index(panel)
-            found[number] = depth
+            result[number] = depth
             del stack[depth]
         else:
-            found[number] = -1
+            result[number] = -1
         stack.insert(0, panel)
-    return found
+    return result
 
 
 def plot_order(order: TileOrder, rows: int, cols: int, params: OrderParams, ax: Axes) -> Axes:

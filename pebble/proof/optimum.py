@@ -120,19 +120,19 @@ def _lower(game: Game, checkable: CheckedGame, wanted: int, path: Path, until: f
     best = {"claim": "no cheaper pebbling", "cost": checkable.compulsory, "proof": {"method": "compulsory"}}
     if wanted <= checkable.compulsory:
         return best
-    found: tuple[int, dict[str, Any], bytes | None] | None = None
+    result: tuple[int, dict[str, Any], bytes | None] | None = None
     try:
         if game.variant == "one-shot":
-            found = positions_proof(checkable, wanted, until)
+            result = positions_proof(checkable, wanted, until)
         elif game.variant == "in-place":
-            found = segments_proof(game, checkable)
-            if found is None or found[0] < wanted:
-                found = potential_proof(game, checkable, until) or found
+            result = segments_proof(game, checkable)
+            if result is None or result[0] < wanted:
+                result = potential_proof(game, checkable, until) or result
     except RefusedError:
         return best  # the checker has no rules for a game like this
-    if found is None or found[0] <= checkable.compulsory:
+    if result is None or result[0] <= checkable.compulsory:
         return best
-    cost, proof, table = found
+    cost, proof, table = result
     if table is not None:
         proof["table"] = _write_table(table, proof.pop("records"), path)
     return {"claim": "no cheaper pebbling", "cost": cost, "proof": proof}
@@ -149,25 +149,25 @@ def _logged(
         "symmetries": [list(s) for s in symmetries],
     }
     for key, suffix, text in (("formula", ".opb", formula.opb()), ("log", ".pbp", log)):
-        name = _name_beside(path, suffix)
+        name = _name_alternative(path, suffix)
         write_text(path.with_name(name), text, "--proof-log: ")
         proof[key] = {"file": name, "sha256": hashlib.sha256(text.encode()).hexdigest()}
     return {"claim": "no cheaper pebbling", "cost": cost, "proof": proof}
 
 
-def _name_beside(path: Path, suffix: str) -> str:
+def _name_alternative(path: Path, suffix: str) -> str:
     """A file's name beside a certificate: the certificate's where the checker opens such a name, else one it opens."""
     name = path.stem + suffix
     if _PLAIN_NAME.fullmatch(name) and name != path.name:
         return name
     letters = re.sub(r"[^A-Za-z0-9-]+", "-", path.stem[:_MOST_LETTERS]).strip("-")
-    told_apart = hashlib.sha256(path.name.encode(errors="surrogateescape")).hexdigest()[:12]
-    return f"{letters or 'certificate'}-{told_apart}{suffix}"
+    distinguished = hashlib.sha256(path.name.encode(errors="surrogateescape")).hexdigest()[:12]
+    return f"{letters or 'certificate'}-{distinguished}{suffix}"
 
 
 def _write_table(table: bytes, count: int, path: Path) -> dict[str, Any]:
     packed = zlib.compress(table, 9)
-    name = _name_beside(path, ".table")
+    name = _name_alternative(path, ".table")
     write_bytes(path.with_name(name), packed, "--certificate: ")
     return {"file": name, "sha256": hashlib.sha256(packed).hexdigest(), "records": count}
 

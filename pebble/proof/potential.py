@@ -11,8 +11,6 @@ from pebble.bounds import Box, Piece
 from pebble.certificate.games import Game as CheckedGame
 from pebble.certificate.potential import MAGIC, MAX_PRODUCTS, MAX_RECORDS, MAX_SIDE, Products, record_bytes
 from pebble.game import Game
-from pebble.proof.certificate import segments_json
-from pebble.proof.shares import segment_shares
 from pebble.solvers.gemm_shape import Shape
 from pebble.solvers.search import find_small_gemm
 from pebble.solvers.search import gemm_table as tables
@@ -35,9 +33,9 @@ def segments_proof(game: Game, checkable: CheckedGame) -> tuple[int, dict[str, A
     if shape is None:
         return None
     m, n, k = shape[:3]
-    bound = Piece("product", "segments", Box(m, n, k), (m * n * k,)).bound(checkable.capacity)
-    proof = {"method": "segments", "m": m, "n": n, "k": k, "values": list(shape.items), "theorem": "segments"}
-    return bound.elements, proof | segments_json(bound, segment_shares(bound)), None
+    bound = Piece("", "segments", Box(m, n, k), (m * n * k,)).bound(checkable.capacity)
+    proof = {"method": "segments", "m": m, "n": n, "k": k, "values": list(shape.items)}
+    return bound.elements, proof | bound.claim(), None
 
 
 def potential_proof(game: Game, checkable: CheckedGame, until: float) -> tuple[int, dict[str, Any], bytes] | None:

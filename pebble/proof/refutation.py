@@ -68,7 +68,7 @@ def refute(
     try:
         state, log = call(
             Library.EXACT, "pebble.proof.refutation:run_exact", len(formula.variables),
-            [(list(found.terms.items()), found.degree) for found in formula.constraints],
+            [(list(result.terms.items()), result.degree) for result in formula.constraints],
             hear=lambda *message: None, until=lambda: time.monotonic() > until,
         )  # fmt: skip
     except StoppedError:
@@ -118,12 +118,12 @@ def trimmed(log: str) -> str:
         if number in needed and makes[number - 1][0] == "pol":
             needed |= {int(word) for word in _numbers(makes[number - 1][1:])}
     new = {old: at for at, old in enumerate(sorted(needed), 1)}
-    told = [HEADER]
+    entries = [HEADER]
     for number, words in enumerate(makes, 1):
         if number in needed:
-            told.append(" ".join(words if words[0] != "pol" else ["pol", *_renumbered(words[1:], new)]))
-    told += [f"c {new[int(words[1])]}" for words in lines if words[0] == "c"]
-    return "\n".join(told) + "\n"
+            entries.append(" ".join(words if words[0] != "pol" else ["pol", *_renumbered(words[1:], new)]))
+    entries += [f"c {new[int(words[1])]}" for words in lines if words[0] == "c"]
+    return "\n".join(entries) + "\n"
 
 
 def _is_constraint(words: list[str], at: int) -> bool:

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
-from fractions import Fraction
 from typing import NamedTuple
 
 _SPECIAL = {c: "\\" + c for c in "&%#_{}"} | {
@@ -66,14 +65,6 @@ def written(*parts: str) -> list[Block]:
     lines = (re.sub(r"\s*\n\s*", " ", paragraph.strip()) for paragraph in paragraphs)
     marked = ((next((m for m in _KINDS if line.startswith(m)), ""), line) for line in lines)
     return [Block(_KINDS.get(mark, "text"), line.removeprefix(mark)) for mark, line in marked]
-
-
-def number(value: int | Fraction) -> str:
-    """A number for a formula, grouped by thousands; a fraction with two decimals, rounded down."""
-    if isinstance(value, Fraction) and value.denominator > 1:
-        hundredths = value.numerator * 100 // value.denominator
-        return f"{hundredths // 100:,}".replace(",", r"\,") + f".{hundredths % 100:02d}\\ldots"
-    return f"{int(value):,}".replace(",", r"\,")
 
 
 def markdown(blocks: Iterable[Block]) -> str:
@@ -139,19 +130,3 @@ def _escaped(text: str) -> str:
         else:
             out.append("".join(_SPECIAL.get(c, c) for c in piece))
     return "".join(out)
-
-
-def decimal(p: Fraction) -> str:
-    """A fraction from 0 to 1 to six places, cut off."""
-    return "1" if p == 1 else f"0.{p.numerator * 10**6 // p.denominator:06d}"
-
-
-def signed(value: Fraction) -> str:
-    """A fraction to nine places, cut off."""
-    billionths = abs(value.numerator) * 10**9 // value.denominator
-    return f"{'-' if value < 0 else ''}{billionths // 10**9}.{billionths % 10**9:09d}\\ldots"
-
-
-def tail(less: int, more: int) -> str:
-    """What a formula ends with."""
-    return (f" - {number(less)}" if less else "") + (f" + {number(more)}" if more else "")

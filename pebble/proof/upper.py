@@ -6,24 +6,24 @@ from collections.abc import Mapping
 from dataclasses import asdict
 from typing import Any
 
-from pebble.certificate.schedules import Memory, moved_by
+from pebble.bounds import NotCertifiedError
+from pebble.certificate.schedules import Memory, traffic_of
 from pebble.certificate.statement import Workload as Statement
 from pebble.certificate.upper_chain import MAX_MASKED_BANDS
 from pebble.errors import InputError
 from pebble.families.parts import PartSchedule
 from pebble.families.schedules import Explicit
-from pebble.proof.shares import NotCertifiedError
 from pebble.schedules.explicit import ExplicitProduct
-from pebble.schedules.explicit.apart import BandsApart
 from pebble.schedules.explicit.blocked import BlockedProduct
 from pebble.schedules.explicit.chain import NOTHING, ChainPlan, handed_on
-from pebble.schedules.explicit.chain_apart import PanelsApart
+from pebble.schedules.explicit.chain_remainder import PanelsWithRemainder
 from pebble.schedules.explicit.conv2d import ConvProduct, ConvSchedule
 from pebble.schedules.explicit.corner import Corner
 from pebble.schedules.explicit.fused import FusedSchedule, Kernel
 from pebble.schedules.explicit.gemm import BandedProduct
 from pebble.schedules.explicit.latent import LatentSchedule
 from pebble.schedules.explicit.phases import Phases
+from pebble.schedules.explicit.remainder import BandsWithRemainder
 from pebble.schedules.explicit.row_state import FAMILY as ROW_STATE
 from pebble.workloads.widths import ALIKE
 
@@ -39,19 +39,19 @@ def upper_claim(statement: Statement, schedule: Explicit) -> dict[str, Any] | No
     parameters = _of_parts(statement, schedule) if isinstance(schedule, PartSchedule) else _parameters(schedule)
     if parameters is None:
         return None
-    room = schedule.room
-    if room.widths != ALIKE:
+    memory = schedule.memory
+    if memory.widths != ALIKE:
         if isinstance(schedule, PartSchedule):  # of one workload alone
             return None
         return {
             "claim": "upper bound in bytes",
-            "widths_bytes": {"partial_hidden": room.widths.hidden, "partial_output": room.widths.partial},
-            "capacity_bytes": room.bytes,
+            "widths_bytes": {"partial_hidden": memory.widths.hidden, "partial_output": memory.widths.partial},
+            "capacity_bytes": memory.bytes,
             "bytes": schedule.bytes,
             "schedule": parameters,
         }
-    moved = moved_by(statement, Memory(room.bytes), parameters, "schedule")
-    for mine, theirs in ((moved.loads, schedule.loads), (moved.stores, schedule.stores)):
+    traffic = traffic_of(statement, Memory(memory.bytes), parameters, "schedule")
+    for mine, theirs in ((traffic.loads, schedule.loads), (traffic.stores, schedule.stores)):
         if {n: x for n, x in mine.items() if x} != {n: x for n, x in theirs.items() if x}:
             raise NotCertifiedError(
                 f"certificate: {schedule.name} announces {_plain(theirs)}, the checker counts {_plain(mine)}; "
@@ -59,16 +59,16 @@ def upper_claim(statement: Statement, schedule: Explicit) -> dict[str, Any] | No
             )
     return {
         "claim": "upper bound",
-        "capacity_elements": room.bytes,
+        "capacity_elements": memory.bytes,
         "elements": schedule.elements,
         "bytes": schedule.bytes,
-        "moved": {"loads": moved.loads, "stores": moved.stores, "peak_elements": moved.peak},
+        "moved": {"loads": traffic.loads, "stores": traffic.stores, "peak_elements": traffic.peak},
         "schedule": parameters,
     }
 
 
 def _of_parts(statement: Statement, schedule: PartSchedule) -> dict[str, Any] | None:
-    parts = [_parameters(one) for _, one, _ in schedule.parts]
+    parts = [_parameters(item) for _, item, _ in schedule.parts]
     if len(parts) != len(statement.pieces) or None in parts:
         return None
     return {"kind": "parts", "parts": parts}
@@ -80,13 +80,13 @@ def _tiles(schedule: ConvSchedule) -> dict[str, Any]:
     return {"kind": "convolution", "stays": schedule.stays, "tile": tile, "kept": schedule.kept, **more}
 
 
-def _apart(schedule: BandsApart) -> dict[str, Any]:
-    told = {"stationary": schedule.stationary, "axis": schedule.axis, "bands": schedule.count}
-    return {"kind": "apart", **told, "corner": list(schedule.corner)}
+def _apart(schedule: BandsWithRemainder) -> dict[str, Any]:
+    fields = {"stationary": schedule.stationary, "axis": schedule.axis, "bands": schedule.count}
+    return {"kind": "apart", **fields, "corner": list(schedule.corner)}
 
 
-def _plain(moved: Mapping[str, int]) -> str:
-    return ", ".join(f"{name} {count:,}" for name, count in moved.items())
+def _plain(traffic: Mapping[str, int]) -> str:
+    return ", ".join(f"{name} {count:,}" for name, count in traffic.items())
 
 
 def _parameters(schedule: Explicit | ExplicitProduct | ChainPlan | Kernel) -> dict[str, Any] | None:
@@ -96,7 +96,7 @@ def _parameters(schedule: Explicit | ExplicitProduct | ChainPlan | Kernel) -> di
             return _banded(schedule)
         case BlockedProduct():
             return _blocks(schedule)
-        case BandsApart():
+        case BandsWithRemainder():
             return _apart(schedule)
         case ConvProduct():
             return _parameters(schedule.product)
@@ -104,7 +104,7 @@ def _parameters(schedule: Explicit | ExplicitProduct | ChainPlan | Kernel) -> di
             return _tiles(schedule)
         case ChainPlan():
             return _bands(schedule)
-        case FusedSchedule(plan=ChainPlan() | PanelsApart() | Phases() as plan):
+        case FusedSchedule(plan=ChainPlan() | PanelsWithRemainder() | Phases() as plan):
             return _plan(plan)
         case FusedSchedule():
             kind = "kernels with row state" if schedule.family == ROW_STATE else "kernels"
@@ -141,8 +141,8 @@ def _blocks(schedule: BlockedProduct) -> dict[str, Any]:
     }
 
 
-def _corner(one: Corner) -> list[int]:
-    return [one.group, one.turned, one.plain]
+def _corner(corner: Corner) -> list[int]:
+    return [corner.group, corner.turned, corner.plain]
 
 
 def _banded(schedule: BandedProduct) -> dict[str, Any]:
@@ -156,21 +156,21 @@ def _banded(schedule: BandedProduct) -> dict[str, Any]:
                 "count": band.count,
                 "blocks": band.blocks,
                 "across": _corner(steps.across),
-                "down": [_corner(one) for one in steps.down],
-                "next": [_corner(one) for one in steps.next],
+                "down": [_corner(element) for element in steps.down],
+                "next": [_corner(item) for item in steps.next],
             }
             for band, steps in zip(schedule.bands, schedule.steps, strict=True)
         ],
     }
 
 
-def _plan(plan: ChainPlan | PanelsApart | Phases) -> dict[str, Any]:
+def _plan(plan: ChainPlan | PanelsWithRemainder | Phases) -> dict[str, Any]:
     if isinstance(plan, Phases):
         handed = [_corner(plan.handed.leave), _corner(plan.handed.enter)]
         more: dict[str, Any] = {"handed": handed} if plan.handed.cells else {}
-        told = {"columns": plan.columns, "first": _bands(plan.first), "rest": _parameters(plan.rest)}
-        return {"kind": "phases", **told, **more}
-    if isinstance(plan, PanelsApart):
+        fields = {"columns": plan.columns, "first": _bands(plan.first), "rest": _parameters(plan.rest)}
+        return {"kind": "phases", **fields, **more}
+    if isinstance(plan, PanelsWithRemainder):
         return {"kind": "panels apart", "side": plan.side, "panels": plan.panels, "corner": list(plan.corner)}
     return _bands(plan)
 
@@ -193,7 +193,7 @@ def _bands(plan: ChainPlan) -> dict[str, Any]:
 
         after = listed[number + 1][0] if number + 1 < len(listed) else None
         handed = [
-            handed_on(chain, plan.side, plan.room, band, other, seen) if other else NOTHING
+            handed_on(chain, plan.side, plan.memory, band, other, seen) if other else NOTHING
             for other in (band if count > 1 else None, after)
         ]
         more: dict[str, Any] = {"spilled": band.spilled} if band.spilled else {}
@@ -203,15 +203,15 @@ def _bands(plan: ChainPlan) -> dict[str, Any]:
             more["enter"] = _corner(band.enter)
         if band.leave.group not in (0, band.enter.group):
             more["leave"] = _corner(band.leave)
-        if any(one.leave.vectors for one in handed):
-            more["turns"] = [[_corner(one.leave), _corner(one.enter)] for one in handed]
+        if any(each_item.leave.vectors for each_item in handed):
+            more["turns"] = [[_corner(item.leave), _corner(item.enter)] for item in handed]
         runs.append(
             {
                 "extent": band.extent,
                 "count": count,
                 "blocks": band.blocks,
                 "stay": [band.kept_first, band.kept_second],
-                "kept": [0 if one.leave.vectors else one.values for one in handed],
+                "kept": [0 if element.leave.vectors else element.values for element in handed],
                 **more,
             }
         )

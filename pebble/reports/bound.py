@@ -16,7 +16,7 @@ from pebble.reports.base import Report
 from pebble.reports.capacity import Capacity, cache_capacity, chip_capacity
 from pebble.reports.known import known_of
 from pebble.reports.target import MAX_SMS, Target, TargetOptions, read_target, whole
-from pebble.reports.timed import Timed, check_time_options
+from pebble.reports.timed import WorkloadTime, check_time_options
 from pebble.timing.verdict import verdict_of_bound
 from pebble.units import Size, format_bytes, format_capacity, format_ratio
 from pebble.workloads.base import Workload
@@ -68,15 +68,20 @@ class Bound(Report):
     question = "bound"
 
     @property
+    def best(self) -> Explicit | None:
+        """The best schedule known; None where none is built, or fits."""
+        return self.upper
+
+    @property
     def machine(self) -> Machine | None:
         return self.target.machine
 
     @cached_property
-    def timed(self) -> Timed | None:
+    def timed(self) -> WorkloadTime | None:
         """The floor on time, what sets it, and energy; None without a machine."""
         if self.machine is None:
             return None
-        return Timed.of(self.workload, self.machine, self.lower, self.accumulator, self.recompute, self.energy)
+        return WorkloadTime.of(self.workload, self.machine, self.lower, self.accumulator, self.recompute, self.energy)
 
     @property
     def verdict(self) -> str:
@@ -101,7 +106,7 @@ class Bound(Report):
 
     def over_bound(self, schedule: Explicit) -> float:
         """What a schedule moves over the bound; in bytes where values differ in width."""
-        if self.capacity.room is not None:
+        if self.capacity.memory is not None:
             return schedule.bytes / self.lower.bytes
         return schedule.elements / self.lower.elements
 
@@ -121,20 +126,22 @@ class Bound(Report):
 
     def rows(self) -> list[dict[str, Any]]:
         """The bound, the schedule, and each published bound."""
-        found = [{"what": "lower bound", "elements": self.lower.elements, "status": "proven", "by": self.lower.method}]
+        results = [
+            {"what": "lower bound", "elements": self.lower.elements, "status": "proven", "by": self.lower.method}
+        ]
         if self.upper is not None:
             known = {"elements": self.upper.elements, "status": "legal schedule", "by": self.upper.name}
-            found.append({"what": "upper bound", **known})
+            results.append({"what": "upper bound", **known})
         if self.separate is not None:
             known = {"elements": self.separate.elements, "status": "proven", "by": self.separate.method}
-            found.append({"what": "separate kernels", **known})
-        return found + [
+            results.append({"what": "separate kernels", **known})
+        return results + [
             {"what": p["name"], "elements": p["elements"], "status": p["status"].replace("_", " "), "by": p["source"]}
             for p in self.published
         ]
 
     def document(self) -> dict[str, Any]:
-        found: dict[str, Any] = {
+        result: dict[str, Any] = {
             "workload": {"label": self.workload.label, **self.workload.to_json()},
             "capacity": self.capacity.to_json(),
             "buffers": "single",
@@ -146,19 +153,19 @@ class Bound(Report):
             "gap": self.gap,
         }
         if self.upper is not None:
-            found["upper_bound"] = _schedule_json(self.upper)
+            result["upper_bound"] = _schedule_json(self.upper)
         if self.stateless is not None:
-            found["upper_bound_without_softmax_state"] = {
+            result["upper_bound_without_softmax_state"] = {
                 **_schedule_json(self.stateless),
                 "gap": self.stateless_gap,
             }
         if self.separate is not None:
-            found["separate_kernels_bound"] = self.separate.to_json()
-            found["separate_over_fused_bound"] = self.separate.elements / self.lower.elements
+            result["separate_kernels_bound"] = self.separate.to_json()
+            result["separate_over_fused_bound"] = self.separate.elements / self.lower.elements
         if self.timed is not None:
-            found |= self.timed.to_json(self.verdict)
+            result |= self.timed.to_json(self.verdict)
         others = [{"capacity": c.to_json(), "lower_bound": b.to_json()} for c, b in self.others]
-        return found | {"published": self.published, "other_capacities": others}
+        return result | {"published": self.published, "other_capacities": others}
 
     def plot(self, ax: Axes | None = None) -> Axes:
         """The bound, the schedule and the published bounds as bars."""
@@ -240,6 +247,6 @@ def bound_workload(
         processors = target.machine.sms
     if sms is not None:
         processors = whole("--sms", sms, 1, MAX_SMS)
-    known = known_of(workload, capacity.elements, capacity.schedules(workload), processors, recompute, capacity.room)
-    beside = tuple((o, family.lower_bound(workload, o.elements, recompute, o.room)) for o in others)
+    known = known_of(workload, capacity.elements, capacity.schedules(workload), processors, recompute, capacity.memory)
+    beside = tuple((o, family.lower_bound(workload, o.elements, recompute, o.memory)) for o in others)
     return Bound(workload, target, capacity, *known, beside, recompute, sums, energy)

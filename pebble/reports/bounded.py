@@ -10,7 +10,7 @@ from pebble.errors import InputError
 from pebble.families import kernel_family
 from pebble.models.caches import parse_policy
 from pebble.reports.capacity import Capacity, trace_capacity
-from pebble.reports.simulated_kernel import Kernel
+from pebble.reports.simulated_kernel import SimulatedKernel
 from pebble.workloads.base import Workload
 
 
@@ -34,7 +34,7 @@ class Bounded:
         }
 
 
-def trace_bound(workload: Workload, kernel: Kernel) -> Bounded:
+def trace_bound(workload: Workload, kernel: SimulatedKernel) -> Bounded:
     """The bound at what the simulated kernel can hold.
 
     Raises
@@ -48,7 +48,7 @@ def trace_bound(workload: Workload, kernel: Kernel) -> Bounded:
     return bounded(workload, held_by_trace(workload, kernel, config.cache_bytes))
 
 
-def held_by_trace(workload: Workload, kernel: Kernel, cache_bytes: int) -> Capacity:
+def held_by_trace(workload: Workload, kernel: SimulatedKernel, cache_bytes: int) -> Capacity:
     """What the simulated kernel can hold with a cache of so many bytes."""
     family, config = kernel_family(workload), kernel.config
     # every line once, however many partitions keep it; a memory-side cache holds lines too
@@ -65,5 +65,5 @@ def held_by_trace(workload: Workload, kernel: Kernel, cache_bytes: int) -> Capac
 
 def bounded(workload: Workload, capacity: Capacity) -> Bounded:
     """The bound at a capacity."""
-    bound = kernel_family(workload).lower_bound(workload, capacity.elements, room=capacity.room)
+    bound = kernel_family(workload).lower_bound(workload, capacity.elements, memory=capacity.memory)
     return Bounded(capacity, bound)

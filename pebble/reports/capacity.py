@@ -14,7 +14,7 @@ from pebble.errors import InfeasibleError, InputError
 from pebble.models.machine import Machine
 from pebble.units import Size
 from pebble.workloads import Workload
-from pebble.workloads.widths import Room, Widths
+from pebble.workloads.widths import FastMemory, Widths
 
 
 @dataclass(frozen=True)
@@ -33,7 +33,7 @@ class Capacity:
         How it adds up, for a reader.
     schedule_elements : int
         Values that surely fit, each counted at the widest width: what a schedule may use.
-    room : Room, optional
+    memory : FastMemory, optional
         The same in bytes, where values of several widths, or partial sums, share it: what theorems in bytes grant.
     """
 
@@ -42,11 +42,11 @@ class Capacity:
     what: str
     detail: str
     schedule_elements: int
-    room: Room | None = None
+    memory: FastMemory | None = None
 
-    def schedules(self, workload: Workload) -> Room:
+    def schedules(self, workload: Workload) -> FastMemory:
         """The memory of a schedule: of bytes, or of values where all have one width."""
-        return self.room or Room.of_values(self.schedule_elements, workload)
+        return self.memory or FastMemory.of_values(self.schedule_elements, workload)
 
     def to_json(self) -> dict[str, object]:
         """Plain data for ``--json``."""
@@ -63,12 +63,14 @@ def _values_that_fit(size_bytes: int, workload: Workload, accumulator_bytes: int
     return max(3, size_bytes // workload.widest_bytes)  # three values, one of each operand, fit as just checked
 
 
-def _room(size_bytes: int, workload: Workload, accumulator_bytes: int, rounded: bool = False) -> Room | None:
+def _free_capacity(
+    size_bytes: int, workload: Workload, accumulator_bytes: int, rounded: bool = False
+) -> FastMemory | None:
     """The memory in bytes; None where all values have one width, so that counting them says as much."""
     widths = Widths.of(workload, accumulator_bytes)
     if rounded:  # partial sums of the output also wait in memory at its width
         widths = replace(widths, partial=widths.written)
-    return None if widths.uniform else Room(size_bytes, widths)
+    return None if widths.uniform else FastMemory(size_bytes, widths)
 
 
 def cache_capacity(size: Size, workload: Workload, accumulator_bytes: int = 0) -> Capacity:
@@ -89,9 +91,9 @@ def cache_capacity(size: Size, workload: Workload, accumulator_bytes: int = 0) -
             f"--cache: got {size.text} with --accumulate fp32, expected bytes, such as 40MiB: with partial sums of a "
             "width of their own a number of values is no size."
         )
-    room = None if size.bytes is None else _room(size.bytes, workload, accumulator_bytes)
+    memory = None if size.bytes is None else _free_capacity(size.bytes, workload, accumulator_bytes)
     detail = f"one explicitly managed memory of {size.text}"
-    return Capacity(elements, size.to_bytes(width), "cache", detail, fits, room)
+    return Capacity(elements, size.to_bytes(width), "cache", detail, fits, memory)
 
 
 def chip_capacity(machine: Machine, workload: Workload, accumulator_bytes: int = 0) -> Capacity:
@@ -99,8 +101,8 @@ def chip_capacity(machine: Machine, workload: Workload, accumulator_bytes: int =
     total = machine.on_chip_bytes
     parts = ", ".join(f"{_store_name(s.key)} {s.total_bytes / 2**20:g} MiB" for s in machine.stores)
     detail = f"all on-chip stores of {machine.name}: {parts}"
-    room = _room(total, workload, accumulator_bytes)
-    return Capacity(total // workload.narrowest_bytes, total, "chip", detail, _values_that_fit(total, workload), room)
+    memory = _free_capacity(total, workload, accumulator_bytes)
+    return Capacity(total // workload.narrowest_bytes, total, "chip", detail, _values_that_fit(total, workload), memory)
 
 
 def _store_name(key: str) -> str:
@@ -140,8 +142,8 @@ def trace_capacity(
     elements = cache_bytes // width + held
     detail = f"cache of {cache_bytes} bytes and {held} values held by {blocks} blocks"
     fits = cache_bytes // workload.widest_bytes + held
-    room = _room(cache_bytes + held_bytes, workload, accumulator_bytes, rounded) if held_bytes else None
-    if room is None:
+    memory = _free_capacity(cache_bytes + held_bytes, workload, accumulator_bytes, rounded) if held_bytes else None
+    if memory is None:
         return Capacity(elements, elements * width, "trace", detail, fits)
     # a block's place for a narrow tile holds no cell of a wide output: what surely fits, fits in the bytes, too
-    return Capacity(elements, room.bytes, "trace", detail, min(fits, room.bytes // workload.widest_bytes), room)
+    return Capacity(elements, memory.bytes, "trace", detail, min(fits, memory.bytes // workload.widest_bytes), memory)

@@ -54,12 +54,12 @@ class CoalescingReport(Report):
         return [
             {
                 "name": name,
-                "requests": one.requests,
-                "sectors": one.sectors,
-                "sectors_per_request": one.sectors_per_request,
-                "efficiency": one.efficiency,
+                "requests": item.requests,
+                "sectors": item.sectors,
+                "sectors_per_request": item.sectors_per_request,
+                "efficiency": item.efficiency,
             }
-            for name, one in (("pattern", self.found), ("contiguous", self.contiguous))
+            for name, item in (("pattern", self.found), ("contiguous", self.contiguous))
         ]
 
     def document(self) -> dict[str, Any]:

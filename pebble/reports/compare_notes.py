@@ -14,19 +14,19 @@ BYTES_ALONE = (
 )
 
 
-def what_counters_do_not_see(moved: Sequence[Traffic]) -> list[str]:
+def what_counters_do_not_see(traffic: Sequence[Traffic]) -> list[str]:
     """Where the simulated figures and those of a profiler count differently."""
-    if not moved:
+    if not traffic:
         return []
-    left = [t.residue_bytes for t in moved]
+    left = [t.residue_bytes for t in traffic]
     amount = " to ".join(dict.fromkeys(map(format_bytes, (min(left), max(left)))))
     return [f"lines still dirty at the end are {amount} of each write figure"] if max(left) else []
 
 
-def what_execution_changes(moved: Mapping[str, int], other: str, there: Mapping[str, int]) -> str:
+def what_execution_changes(traffic: Mapping[str, int], other: str, there: Mapping[str, int]) -> str:
     """Whether the schedule that moves least depends on the execution."""
-    best = min(moved, key=lambda name: (moved[name], there[name]))
-    best_there = min(there, key=lambda name: (there[name], moved[name]))
+    best = min(traffic, key=lambda name: (traffic[name], there[name]))
+    best_there = min(there, key=lambda name: (there[name], traffic[name]))
     how = "if blocks run free" if other == "free" else "in waves"
     if there[best] == there[best_there]:
         return f"{other} MB: {how}; the ranking's first does not depend on it: {best}, {format_bytes(there[best])}"
@@ -37,16 +37,16 @@ def what_execution_changes(moved: Mapping[str, int], other: str, there: Mapping[
 
 
 def what_lru_ranks_first(lru_bytes: Mapping[str, int]) -> str:
-    first, *tied = (name for name, moved in lru_bytes.items() if moved == min(lru_bytes.values()))
+    first, *tied = (name for name, traffic in lru_bytes.items() if traffic == min(lru_bytes.values()))
     return (
         f"LRU MB: the total under one fully associative LRU of the nominal L2 size, which is not this chip's cache; it "
         f"would rank {first}{f' (and {len(tied)} more)' * bool(tied)} first; `--policy lru` shows it alone"
     )
 
 
-def what_stays_in_the_cache(moved: Sequence[Traffic], separate_bytes: int) -> list[str]:
+def what_stays_in_the_cache(traffic: Sequence[Traffic], separate_bytes: int) -> list[str]:
     """Simulated kernels one after the other that move less than those whose intermediate goes through memory whole."""
-    less = [t for t in moved if t.order.startswith(("separate:", "unfused")) and t.dram_bytes < separate_bytes]
+    less = [t for t in traffic if t.order.startswith(("separate:", "unfused")) and t.dram_bytes < separate_bytes]
     if not less:
         return []
     least = min(less, key=lambda t: t.dram_bytes)

@@ -15,10 +15,11 @@ from pebble.models.caches import parse_policy
 from pebble.models.machine import Machine
 from pebble.reports.base import Report
 from pebble.reports.bounded import bounded, held_by_trace
-from pebble.reports.chosen import chosen_schedules
-from pebble.reports.given import check_residual, check_seed
+from pebble.reports.default_kernel import advised_kernel
 from pebble.reports.kernel_notes import kernel_notes
-from pebble.reports.simulated_kernel import Kernel, KernelOptions, read_kernel
+from pebble.reports.refusals import check_residual, check_seed
+from pebble.reports.schedule_names import named_schedules
+from pebble.reports.simulated_kernel import KernelOptions, SimulatedKernel
 from pebble.reports.target import whole
 from pebble.simulation import ScheduleCurve, curve_of
 from pebble.traces import LINE_BYTES
@@ -55,13 +56,18 @@ class CurveReport(Report):
     """
 
     workload: Workload
-    kernel: Kernel
+    kernel: SimulatedKernel
     capacities_bytes: tuple[int, ...]
     bounds: tuple[LowerBound, ...]
     schedules: tuple[ScheduleCurve, ...]
     complete: bool = True
 
     question = "curve"
+
+    @property
+    def best(self) -> ScheduleCurve | None:
+        """The schedule that moves least at the cache size to look at first."""
+        return next(iter(self.schedules), None)
 
     @property
     def machine(self) -> Machine | None:
@@ -71,8 +77,8 @@ class CurveReport(Report):
     def notes(self) -> tuple[str, ...]:
         """What a reader must know of the assumptions."""
         note = parse_policy(self.kernel.config.policy).curve_note
-        told = kernel_notes(self.workload, self.kernel, [curve.name for curve in self.schedules])
-        return (*told, note) if note else told
+        spec = kernel_notes(self.workload, self.kernel, [curve.name for curve in self.schedules])
+        return (*spec, note) if note else spec
 
     @property
     def reference(self) -> int:
@@ -93,9 +99,9 @@ class CurveReport(Report):
     def rows(self) -> list[dict[str, Any]]:
         """A row per schedule and cache size."""
         return [
-            {"name": c.name, "cache_bytes": size, "dram_bytes": moved, "lower_bound_bytes": bound.bytes}
+            {"name": c.name, "cache_bytes": size, "dram_bytes": traffic, "lower_bound_bytes": bound.bytes}
             for c in self.schedules
-            for size, moved, bound in zip(self.capacities_bytes, c.dram_bytes, self.bounds, strict=True)
+            for size, traffic, bound in zip(self.capacities_bytes, c.dram_bytes, self.bounds, strict=True)
         ]
 
     def document(self) -> dict[str, Any]:
@@ -174,14 +180,14 @@ def traffic_curve(
 ) -> CurveReport:
     """Traffic of every schedule at every cache size; arguments and errors as for `pebble.curve`."""
     family = kernel_family(workload)
-    kernel = read_kernel(workload, **options)
+    kernel = advised_kernel(workload, **options)
     check_seed(options, kernel.config.execution.kind)
     check_residual(workload, residual)
     config, policy = kernel.config, parse_policy(kernel.config.policy)
     if policy.warm:
         raise InputError("curve: got a policy with +warm, expected a cold start: the bounds count every first load.")
     family.check(workload, config)
-    chosen = chosen_schedules(workload, kernel, schedules)
+    chosen = named_schedules(workload, kernel, schedules)
     capacities_bytes = sizes.capacities_bytes
     if capacities_bytes is None:
         tiles = [family.trace(workload, schedule, config, residual).tile_lines for schedule in chosen]

@@ -167,28 +167,28 @@ def cycles_of(
         raise InputError(f"--tile: got {tile!r}, expected BMxBNxBK with the depth of a step, such as 256x128x16.")
     own = {OVERRIDES[name]: number(name, value) for name, value in _known(overrides).items()}
     sets = []
-    for one in _sets(chip, dtype, constants):
+    for item in _sets(chip, dtype, constants):
         if mma is not None:
             try:
                 sides = TileShape.parse(mma)
             except InputError as error:
                 raise InputError(str(error).replace("tile:", "--mma:", 1)) from None
-            one = _with_mma(one, (sides.bm, sides.bn, sides.bk), "mma_cycles" in own)
-        one = one.with_values(**own)
-        l2, dram = one.l2_latency.value, one.dram_latency.value
-        if not one.adds and l2 > dram and own.keys() & {"l2_latency", "dram_latency"}:
+            item = _with_mma(item, (sides.bm, sides.bn, sides.bk), "mma_cycles" in own)
+        item = item.with_values(**own)
+        l2, dram = item.l2_latency.value, item.dram_latency.value
+        if not item.adds and l2 > dram and own.keys() & {"l2_latency", "dram_latency"}:
             raise InputError(
                 f"--l2-latency: got {l2:g} cycles with {dram:g} of DRAM, expected no more: a latency of DRAM is that "
                 "seen from an SM, through L2; give --dram-latency too."
             )
-        sets.append(one)
-    asked = _threads(chip, shape, block.threads)
-    needs = tile_needs(shape.bm, shape.bn, shape.bk, 1, size, threads=asked)
+        sets.append(item)
+    requested = _threads(chip, shape, block.threads)
+    needs = tile_needs(shape.bm, shape.bn, shape.bk, 1, size, threads=requested)
     fit = fits(chip, needs)
     if registers is not None:
         check_registers(chip, shape.bm, shape.bn, fit.threads, whole("--registers", registers, 1, 255))
     held = most_stages(chip, needs) if stages is None else whole("--stages", stages, 1, MAX_STAGES)
-    fit = fits(chip, tile_needs(shape.bm, shape.bn, shape.bk, held, size, threads=asked))
+    fit = fits(chip, tile_needs(shape.bm, shape.bn, shape.bk, held, size, threads=requested))
     if not fit.fits:
         raise InputError(
             f"--tile: got {shape} with {held} stages on {fit.threads} threads, expected what {chip.name} can run: it "
@@ -197,12 +197,12 @@ def cycles_of(
     return Cycles(chip, shape, dtype, tuple(KTile(shape.bm, shape.bn, shape.bk, size, c) for c in sets), held, fit)
 
 
-def _threads(chip: Machine, tile: TileShape, asked: int | str | None) -> int:
+def _threads(chip: Machine, tile: TileShape, requested: int | str | None) -> int:
     """Of the block: asked for, else the fewest that have the accumulators and keep every tensor core busy."""
     least = least_threads(chip)
-    if asked is None:
+    if requested is None:
         return max(least, fits(chip, tile_needs(tile.bm, tile.bn, tile.bk, 1, 1)).threads)
-    threads, warp = whole("--threads", asked, 32, 1024), warp_threads(chip)
+    threads, warp = whole("--threads", requested, 32, 1024), warp_threads(chip)
     if threads % warp:
         raise InputError(f"--threads: got {threads}, expected a multiple of {warp}, the threads of a warp.")
     if chip.capability == WARPGROUPS and threads < least:
@@ -237,13 +237,13 @@ def _known(overrides: Mapping[str, float | str | None]) -> dict[str, float | str
 def number(name: str, value: float | str) -> float:
     """A number of a user's, or one sentence; ``name`` as in `OVERRIDES`."""
     try:
-        found = float(value)
+        result = float(value)
     except (TypeError, ValueError):
-        found = 0.0
-    if not 0 < found < math.inf:
+        result = 0.0
+    if not 0 < result < math.inf:
         option = f"--{name.replace('_', '-')}"
         raise InputError(f"{option}: got {str(value)[:40]!r}, expected a number above zero such as 10.21.")
-    return found
+    return result
 
 
 def _with_mma(constants: SmConstants, mma: tuple[int, int, int], own_cycles: bool) -> SmConstants:

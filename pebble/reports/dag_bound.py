@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Mapping
 from dataclasses import dataclass
+from math import ceil
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -13,14 +14,17 @@ from pebble.bounds.dag.base import DagBound
 from pebble.errors import InputError
 from pebble.game import Cost, Game, Variant
 from pebble.reports.base import Report
-from pebble.reports.dags import read_dag_source
+from pebble.reports.dags import plain_dag, read_dag_source
 from pebble.reports.target import whole
-from pebble.solvers import solve
+from pebble.solvers import Known, SolveResult, solve
 from pebble.system.clock import Clock, OutOfTimeError
 from pebble.units import MAX_SIZE
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
+
+MOST_SEARCHED = 24  # values of a game that is also searched, as `pebble solve` does
+SEARCH_SECONDS = 5.0
 
 
 @dataclass(frozen=True, repr=False)
@@ -35,7 +39,6 @@ class DagBounds(Report):
         Pebbles, or weight units.
     bounds : tuple of DagBound
         Every theorem, with its value here.
-    best : DagBound
     upper : int or None
         Cost of a pebbling that was replayed.
     upper_from : str
@@ -46,11 +49,16 @@ class DagBounds(Report):
     game: Game
     capacity: int
     bounds: tuple[DagBound, ...]
-    best: DagBound
     upper: Cost | None
     upper_from: str
 
     question = "bound"
+    table_keys = ("name", "value", "note")
+
+    @property
+    def best(self) -> DagBound:
+        """The largest of those that hold."""
+        return best_bound(self.bounds)
 
     def summary(self) -> str:
         upper = "no pebbling found" if self.upper is None else f"a pebbling of {self.upper} is known"
@@ -113,6 +121,7 @@ def bound_dag(
     size = whole("--capacity", capacity, 1, MAX_SIZE)
     played = None if variant is None else Variant.parse(variant)
     words = [str(dag), *(f"{key}={value}" for key, value in parameters.items())]
+    dag = plain_dag(dag) or dag
     label = " ".join(words) if isinstance(dag, str | Path) else f"DAG of {len(dag)} nodes"
     clock = Clock(time_limit, stop)
     games: list[Game] = []
@@ -131,13 +140,22 @@ def bound_dag(
     game, bounds = games[0], tuple(known)
     best = best_bound(bounds)
     assert best.value is not None
-    found = solve(
+    small = game.size <= MOST_SEARCHED
+    result = solve(
         game,
         size,
-        solver="heuristic",
-        time_limit=time_limit,
-        known_lower_bound=best.value,
-        stop=clock.stop,
-        general_bounds=False,
+        solver="auto" if small else "heuristic",
+        time_limit=Clock(min(time_limit, SEARCH_SECONDS) if small else time_limit, clock.stop),
+        known=Known(lower_bound=best.value, open_to_theorems=False),
     )
-    return DagBounds(label, game, size, bounds, best, found.upper_bound, found.upper_from)
+    return DagBounds(label, game, size, (*bounds, *_solved(game, result, best)), result.upper_bound, result.upper_from)
+
+
+def _solved(game: Game, result: SolveResult, best: DagBound) -> tuple[DagBound, ...]:
+    """What a solver proves beyond the theorems: by its own bounds, and by search where the game is small."""
+    assert best.value is not None
+    value = ceil(result.lower_bound)
+    if value <= best.value:
+        return ()
+    note = f"{result.solver}: {result.stop_reason}" if result.status == "optimal" else ", ".join(result.proof)
+    return (DagBound("solver", "this program, as `pebble solve` runs it", value, (game.variant,), note, searched=True),)

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from pebble.cdag.base import is_dag
 from pebble.errors import InputError, UnknownNameError, check_flag
 from pebble.families import DAG_FAMILIES, FAMILIES, Family, find_dag_family, find_family
 from pebble.game import Variant
@@ -27,8 +28,8 @@ def read_dag_source(
 
     Parameters
     ----------
-    source : str, Path, workload or networkx.DiGraph
-        A family of DAGs by name, a file, a (small) workload, or a DAG.
+    source : str, Path, workload, networkx.DiGraph, sequence of pairs or mapping
+        A family of DAGs by name, a file, a (small) workload, or a DAG, also as its edges or its values' operands.
     values : mapping, optional
         Parameters of the family, by keyword.
     variant : Variant or str, optional
@@ -69,21 +70,64 @@ def read_dag_source(
             options = " and ".join(f"--{key.replace('_', '-')}" for key in given)
             raise InputError(f"{text}: got {options} with a file, expected them with a family; leave them out.")
         return text, read_dag(text, unit_weights=unit_weights)
-    if hasattr(source, "pred") and hasattr(source, "nodes"):
+    if (built := plain_dag(source)) is not None:
+        source = built
+    if is_dag(source):
         if given:
             raise InputError(f"dag: got {', '.join(given)} with a graph, expected them with a family; leave them out.")
         return f"DAG of {len(source)} nodes", source
     raise InputError(
-        f"dag: got {type(source).__name__} {str(source)[:60]!r}, expected a networkx.DiGraph, a family such as 'gemm', "
-        "a workload, or a file."
+        f"dag: got {type(source).__name__} {str(source)[:60]!r}, expected a networkx.DiGraph, edges such as "
+        "[('a', 'c'), ('b', 'c')], predecessors such as {'c': ['a', 'b']}, a family such as 'gemm', a workload, or a "
+        "file."
     )
+
+
+def plain_dag(source: object) -> Dag | None:
+    """A DAG from edges, operand before result, or from the operands of each value; None for what is neither.
+
+    Raises
+    ------
+    InputError
+        A list that holds something else than pairs, or a mapping to something else than lists.
+    """
+    import networkx as nx
+
+    if isinstance(source, Mapping):
+        edges = []
+        for value, operands in source.items():
+            if isinstance(operands, str) or not isinstance(operands, Iterable):
+                raise InputError(
+                    f"dag: got {str(operands)[:40]!r} as the operands of {str(value)[:40]!r}, expected a list of them, "
+                    "such as {'c': ['a', 'b']}."
+                )
+            edges += [(operand, value) for operand in operands]
+        nodes = list(source)
+    elif isinstance(source, list | tuple) and source:
+        wrong = next((edge for edge in source if not (isinstance(edge, list | tuple) and len(edge) == 2)), None)
+        if wrong is not None:
+            raise InputError(
+                f"dag: got {str(wrong)[:40]!r} in a list of edges, expected pairs (operand, result), such as "
+                "[('a', 'c'), ('b', 'c')]."
+            )
+        nodes, edges = [], [tuple(edge) for edge in source]
+    else:
+        return None
+    built: Dag = nx.DiGraph()
+    try:
+        built.add_nodes_from(nodes)
+        built.add_edges_from(edges)
+    except TypeError:
+        raise InputError("dag: got values such as lists, which have no name, expected texts or numbers.") from None
+
+    return built
 
 
 def _of_workload(family: Family[Any], workload: Workload, given: dict[str, Any]) -> tuple[str, dict[str, Any]]:
     if family.dag is None:
         raise InputError(f"dag: got {workload.label}, but {family.name} has no computation DAG of its own.")
     known = {p.name for p in family.dag.parameters if p.name in {q.name for q in family.parameters}}
-    values = {name: getattr(workload, name) for name in known if hasattr(workload, name)}
+    values = {name: value for name, value in workload.values().items() if name in known}
     return family.name, {**values, **given}
 
 
@@ -92,9 +136,9 @@ def dag(source: Any, *, unit_weights: bool = False, **parameters: Any) -> Dag:
 
     Parameters
     ----------
-    source : str, Path or workload
+    source : str, Path, workload, sequence of pairs or mapping
         A family (``"gemm"``, ``"fft"``, ... as ``pebble dag --help`` lists them), a file (.json, .graphml, .hdag), or
-        a small workload.
+        a small workload; or edges (operand, result), or the operands of each value, ``{"c": ["a", "b"]}``.
     unit_weights : bool
         Every value weighs 1, whatever the file or the tiles say.
     **parameters
@@ -116,5 +160,7 @@ def dag(source: Any, *, unit_weights: bool = False, **parameters: Any) -> Dag:
     >>> import pebble
     >>> len(pebble.dag("gemm", m=2, n=2, k=2))
     20
+    >>> sorted(pebble.dag({"c": ["a", "b"], "d": ["c"]}).edges)
+    [('a', 'c'), ('b', 'c'), ('c', 'd')]
     """
     return read_dag_source(source, parameters, unit_weights=check_flag("unit_weights", unit_weights))[1]

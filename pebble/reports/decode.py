@@ -176,6 +176,7 @@ class Decode(Report):
     accumulator: str = "fp32"
 
     question = "decode"
+    table_keys = ("batch", "context", "layer_bytes", "kv_bytes", "weight_bytes", "kv_share", "time_floor_us", "binds")
 
     @property
     def machine(self) -> Machine | None:
@@ -236,19 +237,19 @@ class Decode(Report):
         return rows
 
     def document(self) -> dict[str, Any]:
-        found = {"model": self.model, "dtype": self.dtype, "on_chip_bytes": self.on_chip_bytes, "steps": self.rows()}
+        result = {"model": self.model, "dtype": self.dtype, "on_chip_bytes": self.on_chip_bytes, "steps": self.rows()}
         if self.floors:
             rates = [
                 {"what": part.name, "rate": part.rate.to_json(part.unit), "theorem": part.theorem}
                 for part in self.floors[0].parts
             ]
-            found["time_floor"] = {
+            result["time_floor"] = {
                 "accumulator": self.accumulator,
                 "parts": rates,
                 "missing": list(self.floors[0].missing),
                 "verdict": self.verdict or None,
             }
-        return found
+        return result
 
     def plot(self, ax: Axes | None = None) -> Axes:
         """The KV cache's share against the context length, a line per batch size."""
@@ -269,10 +270,10 @@ class Decode(Report):
     @property
     def _shares(self) -> dict[int, dict[int, float]]:
         """The KV cache's share, by batch size and context."""
-        found: dict[int, dict[int, float]] = {}
+        result: dict[int, dict[int, float]] = {}
         for step in self.steps:
-            found.setdefault(step.batch, {})[step.context] = step.kv_share
-        return found
+            result.setdefault(step.batch, {})[step.context] = step.kv_share
+        return result
 
 
 @spelled_out(TargetOptions)

@@ -6,21 +6,23 @@ import threading
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from math import gcd
-from typing import TYPE_CHECKING, Any, Unpack
+from typing import TYPE_CHECKING, Any, Unpack, cast
 
 from pebble.cdag.gemm import gemm_dag
 from pebble.errors import InputError
 from pebble.families import family_of
 from pebble.families.gemm import GEMM
 from pebble.game import Game, Move, Pebbling, Variant, check_capacity, moves_cost, replay
+from pebble.game.moves import Op
 from pebble.reports.base import Report
-from pebble.reports.chosen import read_schedules
+from pebble.reports.schedule_names import read_schedules
 from pebble.reports.target import TargetOptions, read_target
 from pebble.schedules.orders import OrderParams, TileOrder
 from pebble.schedules.tile import TileShape
 from pebble.schedules.tile_game import EVICTIONS, Item, play_order, tile_operations
-from pebble.solvers import SolveResult, solve
+from pebble.solvers import Known, SolveResult, solve
 from pebble.solvers.result import Progress
+from pebble.system.clock import Clock
 from pebble.units import format_bytes, format_capacity
 from pebble.workloads import Gemm
 from pebble.workloads.base import Workload
@@ -91,10 +93,10 @@ class ExactComparison(Report):
     @property
     def upper_bytes(self) -> int:
         """The best tile schedule found moves this."""
-        found = [p.bytes for p in self.orders]
+        results = [p.bytes for p in self.orders]
         if self.solved.upper_bound is not None:
-            found.append(int(self.solved.upper_bound) * self.unit_bytes)
-        return min(found)
+            results.append(int(self.solved.upper_bound) * self.unit_bytes)
+        return min(results)
 
     @property
     def optimal(self) -> bool:
@@ -104,9 +106,9 @@ class ExactComparison(Report):
     question = "compare"
 
     def summary(self) -> str:
-        found = "optimum" if self.optimal else f"at least {format_bytes(self.lower_bytes)}, best found"
+        result = "optimum" if self.optimal else f"at least {format_bytes(self.lower_bytes)}, best found"
         grid = "x".join(map(str, self.grid))
-        return f"{self.gemm.label}, {grid} tiles of {self.tile}: {found} {format_bytes(self.upper_bytes)}"
+        return f"{self.gemm.label}, {grid} tiles of {self.tile}: {result} {format_bytes(self.upper_bytes)}"
 
     def rows(self) -> list[dict[str, Any]]:
         """A row per order and eviction rule."""
@@ -231,7 +233,7 @@ def compare_exactly(
             played.append(PlayedOrder(order.name, eviction, counted.loads * unit, counted.stores * unit))
             if best is None or pebbling.cost < best.cost:
                 best = pebbling
-    solved = solve(game, capacity, time_limit=time_limit, upper_hint=best, progress=progress, stop=stop)
+    solved = solve(game, capacity, time_limit=Clock(time_limit, stop), progress=progress, known=Known(best))
     return ExactComparison(
         gemm, shape, grid, capacity_bytes, unit, solved, tuple(sorted(played, key=lambda p: (p.bytes, p.order)))
     )
@@ -273,7 +275,7 @@ def _pebbling(game: Game, capacity: int, gemm: Gemm, shape: TileShape, order: Ti
 
     def to_move(op: str, operand: str, index: tuple[int, ...]) -> Move:
         if op != "compute":
-            return Move(op, _name((operand, (index[0], index[1]))))  # type: ignore[arg-type]
+            return Move(cast(Op, op), _name((operand, (index[0], index[1]))))
         i, j, l = index
         a, b, c = (game.item_index[_name(x)] for x in (("A", (i, l)), ("B", (l, j)), ("C", (i, j))))
         return Move("compute", update[c, tuple(sorted((a, b)))])

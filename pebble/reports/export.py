@@ -8,16 +8,19 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Unpack
 
+import numpy as np
+
 from pebble.errors import InputError, UnknownNameError, check_text
 from pebble.families import kernel_family
 from pebble.models.machine import Machine, load_machine, machine_names
 from pebble.reports.base import Report
-from pebble.reports.chosen import Own
+from pebble.reports.default_kernel import advised_kernel
 from pebble.reports.fit import ORIGINS
-from pebble.reports.given import check_seed
 from pebble.reports.kernel_notes import kernel_notes
 from pebble.reports.options import spelled_out
-from pebble.reports.simulated_kernel import KernelOptions, read_kernel
+from pebble.reports.refusals import check_seed
+from pebble.reports.schedule_names import Own
+from pebble.reports.simulated_kernel import KernelOptions
 from pebble.reports.target import check_options, find_gpu
 from pebble.schedules.export.cuda import cuda_header
 from pebble.schedules.export.slots import statement
@@ -28,6 +31,7 @@ from pebble.schedules.tables.files import npy_bytes, table_document, write_csv
 from pebble.schedules.tables.own import FixedTable
 from pebble.schedules.tables.source import own_schedule
 from pebble.system.files import check_output, write_bytes
+from pebble.units import ceil_div
 from pebble.workloads.base import Workload
 
 FORMATS: dict[str, tuple[str, Callable[[TileTable], str | bytes]]] = {
@@ -153,8 +157,20 @@ def export(
         table, notes = _made(schedule, workload, options)
     if format == "triton":
         _check_vendor(table.launch.machine, options)
+        notes = (*notes, *_time_note(table))
     content = FORMATS[format][1](table)
     return Exported(table, format, content.encode() if isinstance(content, str) else content, notes)
+
+
+def _time_note(table: TileTable) -> list[str]:
+    """What a Triton file does for time's sake, and what that leaves of the prediction."""
+    if table.launch.execution != "waves":
+        return []
+    rounds = sum(ceil_div(blocks, table.launch.wave_blocks) for blocks in np.bincount(table.column("phase")).tolist())
+    return [
+        f"the file runs its fastest way: the tiles in the table's order, dealt evenly, {rounds} rounds for "
+        f"{table.waves} waves; the predicted bytes are those of the waves, which it runs with --how waves"
+    ]
 
 
 def _check_vendor(sku: str, options: KernelOptions) -> None:
@@ -171,7 +187,7 @@ def _check_vendor(sku: str, options: KernelOptions) -> None:
 def _made(schedule: Own, workload: Workload, options: KernelOptions) -> tuple[TileTable, tuple[str, ...]]:
     """The table of a schedule of a workload, with what is predicted for it."""
     family = kernel_family(workload)
-    kernel = read_kernel(workload, **options)
+    kernel = advised_kernel(workload, **options)
     check_seed(options, kernel.config.execution.kind)
     config = kernel.config
     if config.execution.blocks_in_cluster > 1:
@@ -197,6 +213,8 @@ def _made(schedule: Own, workload: Workload, options: KernelOptions) -> tuple[Ti
         origins["stages"] = f"{origins['stages']}, at most {most}"
     why = [f"{what}: {how}" for what, how in origins.items() if how is not None]
     notes = [f"{'; '.join(why)}; `pebble tile` ranks others by modelled time"] * bool(why)
+    if kernel.fitted.tile_from == "advised":
+        notes = ["tile and stages are those that `pebble advise` picks"]
     launch = replace(
         table.launch,
         stages=stages,

@@ -18,6 +18,7 @@ _LEAST_SIDE = 8
 ALLOW = "simulate it all the same with --allow-infeasible"
 # where a tile, or a number of stages, that was not given comes from, for a reader
 ORIGINS = {"default": "default", "halved": "default, halved to fit", "fits": "what shared memory holds"}
+ADVISED = "advise"
 
 
 class Fitted(NamedTuple):
@@ -35,7 +36,7 @@ class Fitted(NamedTuple):
     lacks : str
         What that one would need, where a half of it was taken; else empty.
     tile_from, stages_from : str
-        ``given``, or a key of ``ORIGINS``.
+        ``given``, ``advised``, or another key of ``ORIGINS``.
     """
 
     tile: TileShape
@@ -90,10 +91,10 @@ def fit_kernel(
     default = family.default_tile(workload)
     tile_from = "default" if tile is None else "given"
     stages_from = "given" if stages is not None else "default" if machine is None else "fits"
-    asked = default if tile is None else TileShape.parse(tile, default.bk)
-    cut, lacks = family.cut_tile(asked, workload), ""
+    requested = default if tile is None else TileShape.parse(tile, default.bk)
+    cut, lacks = family.cut_tile(requested, workload), ""
     if machine is None:
-        return Fitted(cut, stages or 1, None, asked, "", tile_from, stages_from)
+        return Fitted(cut, stages or 1, None, requested, "", tile_from, stages_from)
 
     def sit(tile: TileShape, stages: int | None = None) -> Fit:
         held = stages or most_stages(machine, family.kernel_needs(workload, tile), blocks_per_sm)
@@ -112,7 +113,7 @@ def fit_kernel(
         raise InputError(
             f"{option}: got {got}, expected a kernel that {machine.name} can run: {why}; {remedy}, or {ALLOW}."
         )
-    return Fitted(cut, fit.needs.stages, fit, asked, lacks, tile_from, stages_from)
+    return Fitted(cut, fit.needs.stages, fit, requested, lacks, tile_from, stages_from)
 
 
 def beyond_chip(machine: Machine | None, sms: int, policy: CachePolicy) -> tuple[str, ...]:

@@ -3,20 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, Unpack
+from typing import TYPE_CHECKING, Any, Protocol, Unpack
 
 from pebble.families import Explicit, kernel_family
 from pebble.models.caches import parse_policy
-from pebble.models.caches.persisting import without_persisting
 from pebble.models.machine import Machine
 from pebble.models.rates import peak_dram
-from pebble.reports.accumulators import PARTIAL_SUMS
 from pebble.reports.base import Report
 from pebble.reports.bounded import Bounded, bounded, trace_bound
 from pebble.reports.capacity import cache_capacity, chip_capacity
-from pebble.reports.chosen import Own, chosen_schedules, walk_alike
 from pebble.reports.compare_notes import (
     BYTES_ALONE,
     what_counters_do_not_see,
@@ -25,13 +22,18 @@ from pebble.reports.compare_notes import (
     what_no_chip_holds,
     what_stays_in_the_cache,
 )
-from pebble.reports.given import check_residual
+from pebble.reports.default_kernel import advised_kernel
 from pebble.reports.kernel_notes import kernel_notes, what_drifts
 from pebble.reports.known import best_in_kernel
-from pebble.reports.simulated_kernel import Kernel, KernelOptions, read_kernel
-from pebble.reports.timed import Timed, check_time_options
-from pebble.simulation import KernelConfig, Traffic
-from pebble.system.parallel import each
+from pebble.reports.ranking import Ranking, ranked_row
+from pebble.reports.refusals import check_residual
+from pebble.reports.schedule_names import Own, named_schedules
+from pebble.reports.simulated_kernel import KernelOptions, SimulatedKernel
+from pebble.reports.simulated_orders import Progress, simulate_all
+from pebble.reports.target import PARTIAL_SUMS
+from pebble.reports.timed import WorkloadTime, check_time_options
+from pebble.simulation import Traffic
+from pebble.simulation.merging import KEYS, Requested
 from pebble.timing.energy import Energy
 from pebble.timing.floor import MICRO
 from pebble.timing.verdict import verdict_of_orders
@@ -43,8 +45,6 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
     from pebble.plots.compare import ComparedSchedules
-
-Progress = Callable[[str], None]
 
 
 class Ordered(Protocol):
@@ -88,14 +88,18 @@ class Comparison(Report):
         The type that sums are kept in, for the floor on time.
     energy : str or None
         The table of an energy estimate, if one was asked for.
-    beside_traffic : mapping of str to mapping of str to Traffic
+    alternative_traffic : mapping of str to mapping of str to Traffic
         The same in full, reads and writes apart.
     stateless : Explicit or None
         For attention: the best schedule under explicit control if softmax state took no room.
+    requested : mapping of str to Requested
+        What each schedule asks of L2, modelled; empty on a chip whose merging of requests was not measured.
+    ranking : Ranking or None
+        The same by modelled time, and the verdict.
     """
 
     workload: Workload
-    kernel: Kernel
+    kernel: SimulatedKernel
     trace: Bounded
     chip: Bounded | None
     cache_only: Bounded
@@ -107,21 +111,29 @@ class Comparison(Report):
     beside: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
     accumulator: str = "fp32"
     energy: str | None = None
-    beside_traffic: Mapping[str, Mapping[str, Traffic]] = field(default_factory=dict)
+    alternative_traffic: Mapping[str, Mapping[str, Traffic]] = field(default_factory=dict)
     stateless: Explicit | None = None
+    requested: Mapping[str, Requested] = field(default_factory=dict)
+    ranking: Ranking | None = None
 
     question = "compare"
+    table_keys = ("name", "dram_bytes", "ratio_to_lower_bound", "sustained_ms", "least_time_us")
+
+    @property
+    def best(self) -> Traffic | None:
+        """The schedule that moves least between L2 and DRAM; None where nothing was simulated."""
+        return next(iter(self.orders), None)
 
     @property
     def machine(self) -> Machine | None:
         return self.kernel.target.machine
 
     @cached_property
-    def timed(self) -> Timed | None:
+    def timed(self) -> WorkloadTime | None:
         """The floor on the time of any order of this kernel, and energy; None without a machine."""
         if self.machine is None:
             return None
-        return Timed.of(self.workload, self.machine, self.trace.bound, self.accumulator, energy=self.energy)
+        return WorkloadTime.of(self.workload, self.machine, self.trace.bound, self.accumulator, energy=self.energy)
 
     @property
     def verdict(self) -> str:
@@ -156,7 +168,7 @@ class Comparison(Report):
         return min(fused, key=lambda t: t.dram_bytes, default=None)
 
     @property
-    def best_found(self) -> tuple[int, str]:
+    def best_known(self) -> tuple[int, str]:
         """Bytes and name of the best schedule known, explicit or simulated."""
         best = min(self.orders, key=lambda t: t.dram_bytes, default=None)
         if best is not None and best.dram_bytes < self.explicit.bytes:
@@ -164,10 +176,10 @@ class Comparison(Report):
         return self.explicit.bytes, self.explicit.name
 
     @property
-    def best_told(self) -> str:
+    def best_described(self) -> str:
         """The name of the best schedule known, and, of one that is no kernel, what it is for."""
-        moved, name = self.best_found
-        if moved < self.explicit.bytes:
+        traffic, name = self.best_known
+        if traffic < self.explicit.bytes:
             return name
         held = format_capacity(self.trace.capacity.bytes)
         return f"{name}; it manages one memory of {held} by hand: a schedule, not a kernel"
@@ -180,14 +192,14 @@ class Comparison(Report):
     @property
     def equals(self) -> tuple[tuple[Traffic, ...], ...]:
         """The simulated schedules, those that read, write and hit the same together, least traffic first."""
-        return self.together(lambda t: (t.hit_rate, *(moved[t.order] for moved in self.beside.values())))
+        return self.together(lambda t: (t.hit_rate, *(traffic[t.order] for traffic in self.beside.values())))
 
     def together(self, shown: Callable[[Traffic], Hashable]) -> tuple[tuple[Traffic, ...], ...]:
         """The simulated schedules, those alike in reads, writes and what else is shown together, least first."""
-        found: dict[Hashable, list[Traffic]] = {}
+        result: dict[Hashable, list[Traffic]] = {}
         for t in self.orders:
-            found.setdefault((t.dram_read_bytes, t.dram_write_bytes, shown(t)), []).append(t)
-        return tuple(map(tuple, found.values()))
+            result.setdefault((t.dram_read_bytes, t.dram_write_bytes, shown(t)), []).append(t)
+        return tuple(map(tuple, result.values()))
 
     @staticmethod
     def name_of(tied: Sequence[Ordered]) -> str:
@@ -218,8 +230,10 @@ class Comparison(Report):
                 "both_tiles_hit_share": t.both_hit_share,
                 "ratio_to_lower_bound": self.ratio(t.dram_bytes),
                 "dirty_residue_bytes": t.residue_bytes,
+                **(asked.to_json() if (asked := self.requested.get(t.order)) else dict.fromkeys(KEYS)),
+                **ranked_row(None if self.ranking is None else self.ranking.times.get(t.order)),
                 **({} if t.saved_bytes is None else {"saved_by_set_aside_bytes": t.saved_bytes}),
-                **{f"{name}_dram_bytes": moved[t.order] for name, moved in self.beside.items()},
+                **{f"{name}_dram_bytes": traffic[t.order] for name, traffic in self.beside.items()},
                 **({} if (least := self.least_seconds(t)) is None else {"least_time_us": least * MICRO}),
                 **({} if (energy := self.energy_of(t)) is None else energy.to_json()),
             }
@@ -227,7 +241,7 @@ class Comparison(Report):
         ]
 
     def document(self) -> dict[str, Any]:
-        upper_bytes, upper_name = self.best_found
+        upper_bytes, upper_name = self.best_known
         document: dict[str, Any] = {
             "workload": {"label": self.workload.label, **self.workload.to_json()},
             "kernel": self.kernel.to_dict(),
@@ -240,6 +254,7 @@ class Comparison(Report):
             "schedules": [
                 {**row, "by_operand": t.by_operand()} for row, t in zip(self.rows(), self.orders, strict=True)
             ],
+            "verdict": None if self.ranking is None else self.ranking.to_json(),
             "notes": list(self.notes),
             "complete": self.complete,
         }
@@ -283,7 +298,7 @@ class Comparison(Report):
             self.kernel.config,
             kernel_family(self.workload).grid(self.workload, self.kernel.config.tile),
             self.trace.bound.bytes,
-            *self.best_found,
+            *self.best_known,
             [(self.name_of(tied), tied) for tied in together],
             self.lru_bytes,
         )
@@ -302,52 +317,6 @@ class Comparison(Report):
         return energy_figure(bars, f"{self.workload.label}\n{timed.machine.name}, table {timed.table.key}")
 
 
-def simulated(workload: Workload, schedule: Any, config: KernelConfig, residual: bool = False) -> Traffic:
-    """What one schedule moves; where the policy has a set-aside, beside what it moves without."""
-    simulate = kernel_family(workload).simulate
-    traffic = simulate(workload, schedule, config, residual)
-    plain = without_persisting(config.policy, parse_policy(config.policy))
-    if plain is None:
-        return traffic
-    without = simulate(workload, schedule, replace(config, policy=plain), residual)
-    return replace(traffic, plain_bytes=without.dram_bytes)
-
-
-class _Simulated(NamedTuple):
-    """What schedules move: as asked, with one thing otherwise by name, and whether all were done."""
-
-    orders: list[Traffic]
-    beside: dict[str, dict[str, Traffic]]
-    complete: bool
-
-
-def _simulate_all(
-    workload: Workload, kernel: Kernel, chosen: Sequence[Any], residual: bool, show: Progress
-) -> _Simulated:
-    """Simulate schedules, each walk once, in all cores; those that were done by then where it is interrupted."""
-    family, config, configs = kernel_family(workload), kernel.config, kernel.beside
-    beside: dict[str, dict[str, Traffic]] = {name: {} for name in configs}
-    moved: dict[int, Traffic] = {}
-
-    def run(same: Sequence[int]) -> list[Traffic]:
-        one = chosen[same[0]]
-        others = [family.simulate(workload, one, other, residual) for other in configs.values()]
-        return [simulated(workload, one, config, residual), *others]
-
-    complete = True
-    try:
-        walks = walk_alike(workload, chosen, config)
-        for walk, (found, *others) in each(run, walks):
-            for i in walks[walk]:
-                for by_name, other in zip(beside.values(), others, strict=True):
-                    by_name[chosen[i].name] = replace(other, order=chosen[i].name)
-                moved[i] = replace(found, order=chosen[i].name)  # last: what is in it is whole
-                show(chosen[i].name)
-    except KeyboardInterrupt:
-        complete = False
-    return _Simulated([moved[i] for i in sorted(moved)], beside, complete)
-
-
 def compare_kernels(
     workload: Workload,
     schedules: str | Sequence[str] = "all",
@@ -361,10 +330,10 @@ def compare_kernels(
 ) -> Comparison:
     """What each schedule moves between L2 and DRAM, against the least; arguments and errors as for `pebble.compare`."""
     family = kernel_family(workload)
-    kernel = read_kernel(workload, **options)
+    kernel = advised_kernel(workload, **options)
     check_residual(workload, residual)
     sums = check_time_options(kernel.target.machine, accumulator, energy)
-    chosen = chosen_schedules(workload, kernel, schedules, schedule)
+    chosen = named_schedules(workload, kernel, schedules, schedule)
     config = kernel.config
     family.check(workload, config)  # refused before any work is done for it
     trace = trace_bound(workload, kernel)
@@ -376,7 +345,7 @@ def compare_kernels(
         chip = bounded(workload, chip_capacity(kernel.target.machine, workload, wide))
         if chip.capacity.bytes < trace.capacity.bytes or chip.bound.bytes > trace.bound.bytes:
             chip = None  # the kernel holds more than the chip has, which no bound of the chip is for
-    separate = family.separate_bound(workload, trace.capacity.elements, trace.capacity.room)
+    separate = family.separate_bound(workload, trace.capacity.elements, trace.capacity.memory)
     explicit = best_in_kernel(workload, trace.capacity)
     assert explicit is not None
     notes = [*kernel_notes(workload, kernel), *family.notes(residual)]
@@ -384,7 +353,7 @@ def compare_kernels(
         notes.append(what_no_chip_holds(trace.capacity.bytes, kernel.target.machine))
     if wide:
         notes.append(f"the bounds and the best schedule are for partial sums in fp32: {PARTIAL_SUMS}")
-    done, others, complete = _simulate_all(workload, kernel, chosen, residual, progress(len(chosen)))
+    done, others, asked, ranked, complete = simulate_all(workload, kernel, chosen, residual, progress(len(chosen)))
     beside = {name: {t.order: by_name[t.order].dram_bytes for t in done} for name, by_name in others.items()}
     if kernel.target.machine is not None and peak_dram(kernel.target.machine) is not None:
         notes.append(BYTES_ALONE)
@@ -413,6 +382,8 @@ def compare_kernels(
         beside=beside,
         accumulator=sums,
         energy=energy,
-        beside_traffic=others,
+        alternative_traffic=others,
         stateless=family.stateless_schedule(workload, trace.capacity.schedules(workload)),
+        requested=asked,
+        ranking=Ranking.of(workload, kernel, ranked, trace, len(chosen)),
     )

@@ -10,7 +10,7 @@ from pebble.models.caches import CachePolicy
 from pebble.models.machine import Machine
 from pebble.reports.cache_model import CacheModel
 from pebble.reports.fit import beyond_chip, why_not
-from pebble.reports.simulated_kernel import Kernel
+from pebble.reports.simulated_kernel import SimulatedKernel
 from pebble.units import format_capacity
 from pebble.workloads.base import Workload
 
@@ -21,7 +21,7 @@ _FREE = (
 )
 
 
-def kernel_notes(workload: Workload, kernel: Kernel, schedules: Sequence[str] = ()) -> tuple[str, ...]:
+def kernel_notes(workload: Workload, kernel: SimulatedKernel, schedules: Sequence[str] = ()) -> tuple[str, ...]:
     """What was cut or assumed; where blocks run free, also which of the schedules drift unlike the model."""
     return (
         *_how_it_was_fitted(kernel_family(workload), workload, kernel),
@@ -30,7 +30,7 @@ def kernel_notes(workload: Workload, kernel: Kernel, schedules: Sequence[str] = 
     )
 
 
-def _how_it_was_fitted(family: KernelFamily[Any, Any], workload: Workload, kernel: Kernel) -> Iterator[str]:
+def _how_it_was_fitted(family: KernelFamily[Any, Any], workload: Workload, kernel: SimulatedKernel) -> Iterator[str]:
     fitted, text, machine = kernel.fitted, family.tile_text, kernel.target.machine
     own = family.cut_tile(fitted.asked, workload)
     if text(own) != text(fitted.asked):
@@ -42,12 +42,14 @@ def _how_it_was_fitted(family: KernelFamily[Any, Any], workload: Workload, kerne
         yield f"{machine.name} cannot run this kernel, simulated as asked: {why}"
 
 
-def _how_its_blocks_run(kernel: Kernel) -> Iterator[str]:
+def _how_its_blocks_run(kernel: SimulatedKernel) -> Iterator[str]:
     config, execution, model = kernel.config, kernel.config.execution, kernel.cache_model
-    if execution.is_free:
+    if execution.is_asynchronous:
         yield _FREE
     elif execution.is_reference:
-        yield _WAVES + (", which execution free simulates" if kernel.simulates_free else " and may move more or less")
+        yield _WAVES + (
+            ", which execution free simulates" if kernel.simulates_asynchronous else " and may move more or less"
+        )
     else:
         cluster = "x".join(map(str, execution.cluster))
         yield f"execution {execution.name}, clusters of {cluster}; the reference is waves, 1x1"
@@ -105,17 +107,17 @@ def _where_the_chip_differs(machine: Machine, policy: str) -> str:
     return text + "hardware replacement and set conflicts differ"
 
 
-def what_drifts(workload: Workload, kernel: Kernel, schedules: Sequence[str], column: str = "") -> list[str]:
+def what_drifts(workload: Workload, kernel: SimulatedKernel, schedules: Sequence[str], column: str = "") -> list[str]:
     """Of which schedules the figures of free-running blocks are not reliable, and why: a sentence a reason.
 
     ``column``: where such figures stand beside those of blocks that run otherwise; without one there are none.
     """
-    found: dict[str, list[str]] = {}
-    figures = "the figures" if kernel.config.execution.is_free else column
+    result: dict[str, list[str]] = {}
+    figures = "the figures" if kernel.config.execution.is_asynchronous else column
     for name in schedules if figures else ():
         if why := kernel_family(workload).drifts(workload, name, kernel.config):
-            found.setdefault(why, []).append(name)
+            result.setdefault(why, []).append(name)
     return [
         f"not reliable: {figures}{' of ' + ', '.join(names) if len(names) < len(schedules) else ''}: {why}"
-        for why, names in found.items()
+        for why, names in result.items()
     ]

@@ -11,14 +11,19 @@ from pebble.families import accounting, kernel_family
 from pebble.models.machine import Machine
 from pebble.reports.base import Report
 from pebble.reports.bounded import trace_bound
-from pebble.reports.chosen import Own, chosen_schedules, walk_alike
-from pebble.reports.given import check_seed
+from pebble.reports.default_kernel import advised_kernel
 from pebble.reports.kernel_notes import kernel_notes
-from pebble.reports.simulated_kernel import Kernel, KernelOptions, read_kernel
+from pebble.reports.refusals import check_seed
+from pebble.reports.schedule_names import Own, named_schedules, walk_alike
+from pebble.reports.simulated_kernel import KernelOptions, SimulatedKernel
+from pebble.simulation.merging import KEYS
 from pebble.system.parallel import each
 from pebble.timing.floor import TimeFloor, time_floor
+from pebble.timing.modelled import ModelledTime
+from pebble.timing.power import LIMIT_WATTS, Power, Sustained, power_of, sustained_if_measured
 from pebble.timing.sustained import Rates, sustained_rates
-from pebble.timing.waves import ModelledTime, modelled_time
+from pebble.timing.waves import modelled_time
+from pebble.tuning.advisors.ours import most_lines
 from pebble.workloads.base import Workload
 
 MILLI = 1e3  # milliseconds of a second
@@ -33,16 +38,33 @@ _NO_OVERLAP = (
 )
 
 
+SUSTAINED = (
+    f"sustained: run again and again at the chip's {LIMIT_WATTS:g} W, a model of a persistent TMA kernel fitted to one "
+    "H200's matrix products; a kernel with one block a tile takes about 1.2 times as long; joules are of one launch, "
+    "modelled too"
+)
+UNSUSTAINED = (
+    "ranked by single launches: sustained runs, which the power limit slows, were measured for bf16 on an H200 alone, "
+    "and are modelled for bf16 and fp16 there and on an H100"
+)
+
+
 def time_notes(*workloads: Workload) -> tuple[str, ...]:
     """What a reader must know of the modelled times of these workloads."""
     return ESTIMATE, *([_NO_OVERLAP] if any(kernel_family(workload).hides_phases for workload in workloads) else [])
 
 
-class Timed(NamedTuple):
-    """A schedule and its modelled time."""
+class TimedSchedule(NamedTuple):
+    """A schedule and its modelled time: of a single launch, and sustained where that was measured on such a chip."""
 
     order: str
     time: ModelledTime
+    sustained: Sustained | None = None
+
+    @property
+    def ranked_seconds(self) -> float:
+        """What schedules are ranked by: the sustained time where it is modelled."""
+        return self.time.seconds if self.sustained is None else self.sustained.seconds
 
 
 @dataclass(frozen=True, repr=False)
@@ -57,18 +79,25 @@ class Timing(Report):
     floor : TimeFloor
         No launch of this kernel takes less.
     orders : tuple of Timed
-        Fastest first.
+        Fastest first, sustained where that is modelled.
     notes : tuple of str
         What a reader must know of the assumptions.
     """
 
     workload: Workload
-    kernel: Kernel
+    kernel: SimulatedKernel
     floor: TimeFloor
-    orders: tuple[Timed, ...]
+    orders: tuple[TimedSchedule, ...]
     notes: tuple[str, ...]
 
     question = "time"
+    table_keys = ("name", "dram_bytes", "sustained_ms", "single_ms", "floor_ms")
+    bar_keys = ("sustained_ms", "single_ms")
+
+    @property
+    def best(self) -> TimedSchedule:
+        """The schedule that is fastest by the model."""
+        return self.orders[0]
 
     @property
     def machine(self) -> Machine | None:
@@ -76,9 +105,10 @@ class Timing(Report):
 
     def summary(self) -> str:
         best = self.orders[0]
+        again = "" if best.sustained is None else f", {best.sustained.seconds * MILLI:.3f} sustained"
         return (
-            f"{self.workload.label}, tile {self.kernel.tile}: {best.order} takes {best.time.seconds * MILLI:.3f} ms by "
-            f"the model, bound by {next(iter(best.time.binds))}; floor {self.floor.seconds * MILLI:.3f} ms"
+            f"{self.workload.label}, tile {self.kernel.tile}: {best.order} takes {best.time.seconds * MILLI:.3f} ms"
+            f"{again} by the model, bound by {next(iter(best.time.binds))}; floor {self.floor.seconds * MILLI:.3f} ms"
         )
 
     def rows(self) -> list[dict[str, Any]]:
@@ -88,10 +118,11 @@ class Timing(Report):
                 "name": order,
                 "tile": self.kernel.tile,
                 **time_row(time),
+                **sustained_row(again),
                 "floor_ms": self.floor.seconds * MILLI,
                 "tflops": self.workload.flops / time.seconds / 1e12,
             }
-            for order, time in self.orders
+            for order, time, again in self.orders
         ]
 
     def document(self) -> dict[str, Any]:
@@ -108,6 +139,7 @@ def time_row(time: ModelledTime) -> dict[str, Any]:
     """A modelled time as plain data."""
     return {
         "modelled_ms": time.seconds * MILLI,
+        "single_ms": time.seconds * MILLI,  # the same: of a launch by itself
         "compute_ms": time.compute_seconds * MILLI,
         "shared_ms": time.shared_seconds * MILLI,
         "l2_ms": time.l2_seconds * MILLI,
@@ -123,7 +155,21 @@ def time_row(time: ModelledTime) -> dict[str, Any]:
     }
 
 
-def timed_kernel(workload: Workload, **options: Unpack[KernelOptions]) -> tuple[Kernel, Rates]:
+def sustained_row(result: Sustained | None) -> dict[str, Any]:
+    """A sustained run as plain data, nothing of it where none is modelled."""
+    if result is None:
+        return dict.fromkeys(("sustained_ms", "joules", "joules_by", "watts", "clock_mhz", *KEYS))
+    return {
+        "sustained_ms": result.seconds * MILLI,
+        "joules": result.total_joules,
+        "joules_by": dict(result.joules),
+        "watts": result.watts,
+        "clock_mhz": result.clock_mhz,
+        **result.asked.to_json(),
+    }
+
+
+def timed_kernel(workload: Workload, **options: Unpack[KernelOptions]) -> tuple[SimulatedKernel, Rates]:
     """The kernel that the options describe, and the rates that its chip sustains.
 
     Raises
@@ -133,7 +179,7 @@ def timed_kernel(workload: Workload, **options: Unpack[KernelOptions]) -> tuple[
     """
     if options.get("cache") is not None and options.get("gpu") is None and options.get("machine") is None:
         raise InputError("time: got --cache, expected --gpu or --machine, whose rates tell how long a kernel runs.")
-    kernel = read_kernel(workload, **options)
+    kernel = advised_kernel(workload, **options)
     check_seed(options, kernel.config.execution.kind)
     machine = kernel.target.machine
     assert machine is not None
@@ -141,14 +187,24 @@ def timed_kernel(workload: Workload, **options: Unpack[KernelOptions]) -> tuple[
 
 
 def time_schedule(
-    workload: Workload, schedule: Any, kernel: Kernel, rates: Rates, residual: bool = False
-) -> ModelledTime:
-    """The modelled time of one schedule; arguments as from `timed_kernel`."""
+    workload: Workload,
+    schedule: Any,
+    kernel: SimulatedKernel,
+    rates: Rates,
+    power: Power | None = None,
+    residual: bool = False,
+    in_part: bool = False,
+) -> TimedSchedule:
+    """One schedule with its modelled time, sustained too where ``power`` says what the chip takes.
+
+    ``in_part``: of a kernel that would take many seconds, the first part is simulated, as `pebble.advise` does.
+    """
     program = kernel_family(workload).program(workload, schedule, kernel.config, residual)
-    return modelled_time(program, kernel.config, rates)
+    time = modelled_time(program, kernel.config, rates, most_lines=most_lines(program) if in_part else None)
+    return TimedSchedule(schedule.name, time, sustained_if_measured(program, kernel.config, time, power))
 
 
-def kernel_floor(workload: Workload, kernel: Kernel) -> TimeFloor:
+def kernel_floor(workload: Workload, kernel: SimulatedKernel) -> TimeFloor:
     """No launch of the kernel takes less time, whatever its schedule."""
     assert kernel.target.machine is not None
     return time_floor(accounting(workload), kernel.target.machine, trace_bound(workload, kernel).bound)
@@ -159,11 +215,24 @@ def floor_word(floor: TimeFloor) -> str:
     return "" if floor.binds is None else _BINDS[floor.binds.name]
 
 
-def fastest(workload: Workload, schedules: str | Sequence[str] | None, kernel: Kernel, rates: Rates) -> Timed:
-    """The schedule that takes least by the model, of these or of those in daily use."""
-    chosen = chosen_schedules(workload, kernel, schedules or kernel_family(workload).daily)
-    timed = [Timed(one.name, time_schedule(workload, one, kernel, rates)) for one in chosen]
-    return min(timed, key=lambda one: one.time.seconds)
+def fastest(
+    workload: Workload,
+    schedules: str | Sequence[str] | None,
+    kernel: SimulatedKernel,
+    rates: Rates,
+    power: Power | None = None,
+) -> TimedSchedule:
+    """The schedule that takes least by the model, of these or of those that `pebble.advise` tries.
+
+    Sustained where ``power`` says what the chip takes, else of a single launch.
+    """
+    family = kernel_family(workload)
+    chosen = named_schedules(workload, kernel, schedules or tuple(dict.fromkeys((*family.baseline, *family.advised))))
+    return min((time_schedule(workload, item, kernel, rates, power) for item in chosen), key=_rank)
+
+
+def _rank(timed: TimedSchedule) -> tuple[float, int]:
+    return timed.ranked_seconds, timed.time.dram_bytes
 
 
 def time_schedules(
@@ -176,13 +245,21 @@ def time_schedules(
     """The modelled time of each schedule; arguments and errors as for `pebble.time`."""
     family = kernel_family(workload)
     kernel, rates = timed_kernel(workload, **options)
-    chosen = chosen_schedules(workload, kernel, schedules, schedule)
+    chosen = named_schedules(workload, kernel, schedules, schedule)
     family.check(workload, kernel.config)
     alike = walk_alike(workload, chosen, kernel.config)
-    found: dict[int, Timed] = {}
-    for at, took in each(lambda same: time_schedule(workload, chosen[same[0]], kernel, rates, residual), alike):
-        found |= {i: Timed(chosen[i].name, took) for i in alike[at]}
-    orders = sorted((found[i] for i in sorted(found)), key=lambda one: (one.time.seconds, one.time.dram_bytes))
-    said = kernel_notes(workload, kernel, [one.order for one in orders])
-    notes = (*time_notes(workload), *said, *family.notes(residual))
+    result: dict[int, TimedSchedule] = {}
+    power = power_of_kernel(workload, kernel)
+    for at, took in each(lambda same: time_schedule(workload, chosen[same[0]], kernel, rates, power, residual), alike):
+        result |= {i: took._replace(order=chosen[i].name) for i in alike[at]}
+    orders = sorted((result[i] for i in sorted(result)), key=_rank)
+    said = kernel_notes(workload, kernel, [order.order for order in orders])
+    how = UNSUSTAINED if orders[0].sustained is None else SUSTAINED
+    notes = (*time_notes(workload), how, *said, *family.notes(residual))
     return Timing(workload, kernel, kernel_floor(workload, kernel), tuple(orders), notes)
+
+
+def power_of_kernel(workload: Workload, kernel: SimulatedKernel) -> Power | None:
+    """What the chip takes, where sustained runs are modelled."""
+    machine = kernel.target.machine
+    return None if machine is None else power_of(machine, workload.dtype, kernel.config.sms)

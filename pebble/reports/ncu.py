@@ -63,8 +63,8 @@ class NcuReport(Report):
     def summary(self) -> str:
         count = len(self.launches)
         launch = self.critical.launch
-        moved = launch.value("dram_bytes")
-        about = "" if moved is None else f", {format_bytes(moved)} of DRAM traffic"
+        traffic = launch.value("dram_bytes")
+        about = "" if traffic is None else f", {format_bytes(traffic)} of DRAM traffic"
         return (
             f"{shown(self.profile.path)}: {count} launch{'es' * (count != 1)}; critical: {launch.ident} "
             f"{launch.short_name} ({self.critical.why}){about}"
@@ -96,7 +96,7 @@ class NcuReport(Report):
                     "computes": str(computes(launch)),
                     "device": launch.device,
                     "compute_capability": launch.compute_capability,
-                    "metrics_used": {key: found.metric for key in LISTED if (found := launch.find(key))},
+                    "metrics_used": {key: result.metric for key in LISTED if (result := launch.find(key))},
                     "notes": list(launch.notes),
                 }
                 for row, launch in zip(self.rows(), self.launches, strict=True)

@@ -11,16 +11,17 @@ from pebble.counters import Launch, Profile
 from pebble.counters.devices import MACHINES
 from pebble.counters.kernels import choose
 from pebble.counters.limits import Limit, limit_of
-from pebble.counters.names import Kind, kind_of, tile_of
+from pebble.counters.names import Operation, kind_of, tile_of
 from pebble.counters.shapes import read_shapes
 from pebble.errors import InputError, check_flag
 from pebble.models.machine import load_machine
 from pebble.reports.base import Report
 from pebble.reports.bounded import Bounded
-from pebble.reports.kernel_compare import Comparison, Progress, compare_kernels
+from pebble.reports.kernel_compare import Comparison, compare_kernels
 from pebble.reports.ncu_verdict import Verdict, notes_of, verdict_on_reads, verdict_on_writes
 from pebble.reports.ncu_which import identify
 from pebble.reports.simulated_kernel import KernelOptions
+from pebble.reports.simulated_orders import Progress
 from pebble.simulation import Traffic
 from pebble.units import format_bytes, format_capacity, format_ratio
 from pebble.workloads import Gemm
@@ -31,7 +32,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
     from pebble.models.machine import Machine
-    from pebble.plots.ncu import MeasuredBeside
+    from pebble.plots.ncu import MeasuredComparison
 
 _AS_NEAR = 0.02  # orders that differ by less are not told apart by a measurement
 
@@ -61,9 +62,9 @@ class Measured:
 
         def total(key: str) -> float | None:
             nonlocal exact
-            found = [launch.find(key) for launch in launches]
-            exact &= all(one is None or one.exact for one in found)
-            return sum(one.value for one in found if one is not None) if None not in found else None
+            results = [launch.find(key) for launch in launches]
+            exact &= all(element is None or element.exact for element in results)
+            return sum(item.value for item in results if item is not None) if None not in results else None
 
         read, written, both = (total(f"dram_{kind}bytes") for kind in ("read_", "write_", ""))
         return cls(read, written, both, total("time_nanoseconds"), exact)
@@ -125,6 +126,7 @@ class Judgement(Report):
     notes: tuple[str, ...]
 
     question = "ncu compare"
+    table_keys = ("name", "execution", "dram_read_bytes", "dram_write_bytes", "error")
 
     @property
     def machine(self) -> Machine | None:
@@ -143,8 +145,8 @@ class Judgement(Report):
     @property
     def ratio(self) -> float | None:
         """Measured bytes over the bound."""
-        moved = self.measured.dram_bytes
-        return None if moved is None else moved / self.bound.bound.bytes
+        traffic = self.measured.dram_bytes
+        return None if traffic is None else traffic / self.bound.bound.bytes
 
     @property
     def nearest(self) -> Resemblance | None:
@@ -157,15 +159,15 @@ class Judgement(Report):
         if not self.orders:
             return ()
         first = abs(log(1 + self.orders[0].error))
-        return tuple(one for one in self.orders[1:] if abs(log(1 + one.error)) <= first + _AS_NEAR)
+        return tuple(order for order in self.orders[1:] if abs(log(1 + order.error)) <= first + _AS_NEAR)
 
     @property
     def alike(self) -> tuple[tuple[Resemblance, ...], ...]:
         """The orders, those that read and write the same under one execution together, the nearest first."""
-        found: dict[Hashable, list[Resemblance]] = {}
-        for one in self.orders:
-            found.setdefault((one.execution, one.read_bytes, one.write_bytes), []).append(one)
-        return tuple(map(tuple, found.values()))
+        result: dict[Hashable, list[Resemblance]] = {}
+        for order in self.orders:
+            result.setdefault((order.execution, order.read_bytes, order.write_bytes), []).append(order)
+        return tuple(map(tuple, result.values()))
 
     def name_of(self, tied: Sequence[Resemblance]) -> str:
         """What stands for orders that are alike: the first, and how many more; of several, that it is all."""
@@ -173,7 +175,7 @@ class Judgement(Report):
         return f"each of the {len(tied)} orders" if every else self.comparison.name_of(tied)
 
     @property
-    def told_apart(self) -> bool:
+    def distinguished(self) -> bool:
         """Whether the measurement is nearer to some orders than to others; one alone is nearest."""
         return len(self.as_near) + 1 < len(self.orders) or len(self.comparison.orders) == 1
 
@@ -185,24 +187,26 @@ class Judgement(Report):
         near = self.nearest
         if near is None:
             return said
-        nearest = f"nearest: {near.order}, {near.execution}" if self.told_apart else "no order is nearer than another"
+        nearest = (
+            f"nearest: {near.order}, {near.execution}" if self.distinguished else "no order is nearer than another"
+        )
         return f"{said}; {nearest} ({near.error:+.1%})"
 
     def rows(self) -> list[dict[str, Any]]:
         """A row per order and execution, the nearest first."""
         return [
             {
-                "name": one.order,
-                "execution": one.execution,
-                "dram_read_bytes": one.read_bytes,
-                "dram_write_bytes": one.write_bytes,
-                "error": one.error,
+                "name": order.order,
+                "execution": order.execution,
+                "dram_read_bytes": order.read_bytes,
+                "dram_write_bytes": order.write_bytes,
+                "error": order.error,
             }
-            for one in self.orders
+            for order in self.orders
         ]
 
     def document(self) -> dict[str, Any]:
-        upper_bytes, upper_name = self.comparison.best_found
+        upper_bytes, upper_name = self.comparison.best_known
         near = self.nearest
         return {
             "file": self.profile.path,
@@ -222,7 +226,9 @@ class Judgement(Report):
             "ratio_to_lower_bound": self.ratio,
             "upper_bound": {"bytes": upper_bytes, "schedule": upper_name},
             "nearest": None if near is None else {"name": near.order, "execution": near.execution, "error": near.error},
-            "as_near": [{"name": one.order, "execution": one.execution, "error": one.error} for one in self.as_near],
+            "as_near": [
+                {"name": item.order, "execution": item.execution, "error": item.error} for item in self.as_near
+            ],
             "cold": self.cold,
             "reads": self.reads.to_json(),
             "writes": self.writes.to_json(),
@@ -245,19 +251,19 @@ class Judgement(Report):
         return judgement_figure(self._drawn)
 
     @property
-    def _drawn(self) -> MeasuredBeside:
-        from pebble.plots.ncu import MeasuredBeside, SimulatedOrder
+    def _drawn(self) -> MeasuredComparison:
+        from pebble.plots.ncu import MeasuredComparison, SimulatedOrder
 
         kernel, m = self.comparison.kernel, self.measured
         names = ", ".join(dict.fromkeys(launch.short_name for launch in self.launches))
         title = f"{names}: {self.workload.label}\nsimulated: {kernel.runs}\n{kernel.cache}"
         orders = [
-            SimulatedOrder(f"{self.name_of(tied)}, {one.execution}", one.read_bytes, one.write_bytes, one.error)
+            SimulatedOrder(f"{self.name_of(tied)}, {item.execution}", item.read_bytes, item.write_bytes, item.error)
             for tied in self.alike
-            for one in tied[:1]
+            for item in tied[:1]
         ]
-        moved = (m.read_bytes, m.write_bytes, m.dram_bytes)
-        return MeasuredBeside(title, *moved, orders, self.bound.bound.bytes, *self.comparison.best_found)
+        traffic = (m.read_bytes, m.write_bytes, m.dram_bytes)
+        return MeasuredComparison(title, *traffic, orders, self.bound.bound.bytes, *self.comparison.best_known)
 
 
 def judge(
@@ -300,7 +306,7 @@ def judge(
         cold = profile.option("cache-control", "all") != "none"
     check_flag("cold", cold)
     chosen, why = choose(profile, [launches] if isinstance(launches, str) else launches)
-    chips = dict.fromkeys(one.device or one.compute_capability for one in chosen)
+    chips = dict.fromkeys(item.device or item.compute_capability for item in chosen)
     if len(chips) > 1:
         raise InputError(f"--launch: got launches of several GPUs ({', '.join(chips)}), expected those of one.")
     notes: list[str] = [*profile.notes, *(note for launch in chosen for note in launch.notes)]
@@ -308,14 +314,14 @@ def judge(
         workload = _shape_of(profile, chosen[0])
         notes.append(f"the shape is read from the counters: {workload.label}; `--workload` says it otherwise")
     notes += _find_machine(chosen[0], options)
-    tile = tile_of(chosen[0].kernel) if kind_of(chosen[0].kernel) is Kind.GEMM else None
+    tile = tile_of(chosen[0].kernel) if kind_of(chosen[0].kernel) is Operation.GEMM else None
     if tile is not None and options.get("tile") is None:
         options["tile"] = str(tile)
     compared = compare_kernels(workload, schedules, progress=progress, **options)
     measured = Measured.of(chosen)
     if measured.dram_bytes is None:
-        asked = "dram__bytes_read.sum and dram__bytes_write.sum"
-        raise InputError(f"{chosen[0].short_name}: the report has no DRAM bytes; profile it again with {asked}.")
+        requested = "dram__bytes_read.sum and dram__bytes_write.sum"
+        raise InputError(f"{chosen[0].short_name}: the report has no DRAM bytes; profile it again with {requested}.")
     bound = compared.chip or compared.trace
     reads = verdict_on_reads(measured.read_bytes, measured.write_bytes, workload, bound, compared, cold)
     writes = verdict_on_writes(measured.write_bytes, workload, compared)
@@ -337,16 +343,16 @@ def judge(
 
 def _shape_of(profile: Profile, launch: Launch) -> Workload:
     """The GEMM that the counters determine."""
-    found = identify(profile, launch.ident)
-    if found.shape is not None and (found.shape.out_bytes in (2, 4)):
-        dtype = {2: "bf16", 4: "fp32"}[found.shape.out_bytes]
-        return Gemm(found.shape.m, found.shape.n, found.shape.k, dtype)
-    if found.shape is not None and found.shape.out_bytes == 8:
+    result = identify(profile, launch.ident)
+    if result.shape is not None and (result.shape.out_bytes in (2, 4)):
+        dtype = {2: "bf16", 4: "fp32"}[result.shape.out_bytes]
+        return Gemm(result.shape.m, result.shape.n, result.shape.k, dtype)
+    if result.shape is not None and result.shape.out_bytes == 8:
         raise InputError(
             f"{launch.short_name}: got a product of fp64, expected one of bf16, fp16, fp32 or fp8, which are "
             "simulated; `--launch` names another kernel."
         )
-    several = f" ({len(read_shapes(launch))} shapes fit: `pebble ncu which` lists them)" if found.shapes else ""
+    several = f" ({len(read_shapes(launch))} shapes fit: `pebble ncu which` lists them)" if result.shapes else ""
     raise InputError(
         f"--workload: missing, and the counters of {launch.short_name} do not determine a shape{several}; expected one "
         "such as --workload gemm -m 4096 -n 4096 -k 4096."
@@ -382,10 +388,10 @@ def _resemblances(measured: Measured, compared: Comparison) -> tuple[Resemblance
     """Every order under every execution, by how near it comes."""
     main = compared.kernel.config.execution.name
     executions: dict[str, list[Traffic]] = {main: list(compared.orders)}
-    for name, by_order in compared.beside_traffic.items():
+    for name, by_order in compared.alternative_traffic.items():
         if name != "lru":
             executions[name] = [by_order[t.order] for t in compared.orders]
-    found = []
+    results = []
     for execution, orders in executions.items():
         for t in orders:
             written = t.dram_write_bytes - t.residue_bytes
@@ -394,5 +400,5 @@ def _resemblances(measured: Measured, compared: Comparison) -> tuple[Resemblance
             else:
                 ratio = (t.dram_read_bytes + written) / (measured.dram_bytes or 1)
             if ratio > 0:
-                found.append(Resemblance(t.order, execution, t.dram_read_bytes, written, ratio - 1))
-    return tuple(sorted(found, key=lambda one: abs(log(1 + one.error))))
+                results.append(Resemblance(t.order, execution, t.dram_read_bytes, written, ratio - 1))
+    return tuple(sorted(results, key=lambda single: abs(log(1 + single.error))))

@@ -64,8 +64,8 @@ class Recovered(Report):
         if not self.found.of_a_layer:
             return f"no layer fits: {self.law}"
         if best is None:
-            told = {law.counter for law in self.found.laws}
-            both = "store_sectors" in told and len(told) > 1
+            spec = {law.counter for law in self.found.laws}
+            both = "store_sectors" in spec and len(spec) > 1
             why = f"nor do multiples of {STEP}" if both else "and the counters do not tell both widths"
             return f"no layer of a named model fits, {why}"
         if self.ambiguous:
@@ -88,7 +88,7 @@ class Recovered(Report):
     def document(self) -> dict[str, Any]:
         return {
             "samples": [
-                {"tokens": s.tokens, **{name: number(getattr(s, name)) for name in COUNTERS}, "blocks": s.blocks}
+                {"tokens": s.tokens, **{name: number(count) for name, count in s.counters.items()}, "blocks": s.blocks}
                 for s in self.found.samples
             ],
             "kernels": list(self.kernels),
@@ -162,18 +162,18 @@ def recover_dims(
     samples = [
         Sample(
             length,
-            one.value("l1_store_sectors") or None,
-            one.value("l1_load_sectors") or None,
-            multiply_adds(one) or None,
-            one.blocks if one.grid is None or one.grid[2] == 1 else None,  # along z lie batches, or parts of K
+            item.value("l1_store_sectors") or None,
+            item.value("l1_load_sectors") or None,
+            multiply_adds(item) or None,
+            item.blocks if item.grid is None or item.grid[2] == 1 else None,  # along z lie batches, or parts of K
         )
-        for length, one in zip(lengths, launches, strict=True)
+        for length, item in zip(lengths, launches, strict=True)
     ]
-    tiles = {tile_of(one.kernel) for one in launches}
+    tiles = {tile_of(element.kernel) for element in launches}
     sizes = {value_sizes(one)[0] for one in launches}
-    told = sizes.pop() if len(sizes) == 1 else UNTOLD_BYTES
-    found = recover(samples, side, size or told, tiles.pop() if len(tiles) == 1 else None)
-    return Recovered(found, tuple(one.short_name for one in launches))
+    spec = sizes.pop() if len(sizes) == 1 else UNTOLD_BYTES
+    result = recover(samples, side, size or spec, tiles.pop() if len(tiles) == 1 else None)
+    return Recovered(result, tuple(each_item.short_name for each_item in launches))
 
 
 def read_samples(path: str | Path) -> list[Sample]:

@@ -114,7 +114,7 @@ def measured_row(
     workload: Workload | None = None,
     launches: Sequence[str] = (),
     schedule: str | None = None,
-    told: RunNotes | None = None,
+    spec: RunNotes | None = None,
     *,
     cold: bool | None = None,
     **options: Unpack[KernelOptions],
@@ -135,13 +135,13 @@ def measured_row(
     InputError
         As `judge`; a family or launch that the library does not have; or a date that is none.
     """
-    told = RunNotes() if told is None else told
-    day, launched = _day(told.date), told.launched
+    spec = RunNotes() if spec is None else spec
+    day, launched = _day(spec.date), spec.launched
     if options.get("cache") is None:  # how fast blocks run is known of a GPU, not of a cache
         options.setdefault("execution", "free")
     judged = judge(profile, workload, launches, [schedule or "row"], cold=cold, **options)
     main = judged.comparison.kernel.config.execution
-    kept = tuple(one for one in judged.orders if one.execution == main.name) if schedule else ()
+    kept = tuple(order for order in judged.orders if order.execution == main.name) if schedule else ()
     judged = replace(judged, orders=kept)
     family, config = judged.workload.family, judged.comparison.kernel.config
     if family not in SHAPE_COLUMNS:
@@ -151,23 +151,24 @@ def measured_row(
     if launched not in LAUNCHES:
         raise UnknownNameError("launch", launched, LAUNCHES, "pebble ncu row --help")
     machine, m = judged.machine, judged.measured
-    found = MeasuredRow(judged, {})
+    result = MeasuredRow(judged, {})
     said = ""
-    if found.predicted_bytes is not None:
-        said = f"predicted {found.predicted_bytes} B {'moved' if m.read_bytes is None else 'read'}, "
+    if result.predicted_bytes is not None:
+        said = f"predicted {result.predicted_bytes} B {'moved' if m.read_bytes is None else 'read'}, "
     said += f"proved {judged.bound.bound.bytes} B read and written"
+    sizes = judged.workload.values()
     values: dict[str, object] = {
         "date": day,
         "chip": machine.sku if machine else judged.launches[0].device or "unknown",
         "source": "own",
         "family": family,
-        **{name: int(getattr(judged.workload, name)) for name in SHAPE_COLUMNS[family]},
+        **{name: int(sizes[name]) for name in SHAPE_COLUMNS[family]},
         "dtype": judged.workload.dtype,
         "tile": judged.comparison.kernel.tile if schedule or options.get("tile") else "",
         "stages": judged.comparison.kernel.stages if schedule else "",
         "blocks_per_sm": config.blocks_per_sm if schedule else "",
         "order": schedule or (judged.launches[0].short_name if launched == "library" else ""),
-        "execution": "free" if main.is_free else "waves",
+        "execution": "free" if main.is_asynchronous else "waves",
         "launch": launched,
         "dram_read_bytes": _count(m.read_bytes),
         "dram_write_bytes": _count(m.write_bytes),
@@ -175,9 +176,9 @@ def measured_row(
         "l2_read_sectors": _count(_sum(judged.launches, "l2_read_sectors")),
         "milliseconds": "" if m.nanoseconds is None else round(m.nanoseconds / 1e6, 6),
         "tool": f"bytes and time: ncu, {'cold' if judged.cold else 'warm'} L2, {profile.layout} report read by pebble",
-        "note": "; ".join(filter(None, (told.note, said))),
+        "note": "; ".join(filter(None, (spec.note, said))),
     }
-    return replace(found, row={name: str(values.get(name, "")) for name in COLUMNS})
+    return replace(result, row={name: str(values.get(name, "")) for name in COLUMNS})
 
 
 def _day(date: str | None) -> str:
@@ -247,10 +248,10 @@ def _plan(folder: str | Path) -> list[dict[str, str]]:
 def _case(line: str) -> int | None:
     """The case that a line of the kit names."""
     try:
-        found = json.loads(line[1:]) if line.startswith("#{") else {}
+        result = json.loads(line[1:]) if line.startswith("#{") else {}
     except ValueError:
         return None
-    number = found.get("case") if isinstance(found, dict) else None
+    number = result.get("case") if isinstance(result, dict) else None
     return number if isinstance(number, int) and number >= 0 else None
 
 
@@ -270,11 +271,11 @@ def _kit_row(profile: Profile, case: Mapping[str, str], **options: Unpack[Kernel
         if case.get(name):
             options[name] = case[name]
     options["execution"] = case["execution"]
-    found = measured_row(
+    result = measured_row(
         profile, workload, [launch.ident for launch in profile.launches], order,
         RunNotes(case["launch"], case.get("note", "")), **options,
     )  # fmt: skip
-    return replace(found, row={**found.row, "order": case["order"]})
+    return replace(result, row={**result.row, "order": case["order"]})
 
 
 def append_rows(path: str | Path, rows: Sequence[MeasuredRow]) -> None:
@@ -287,8 +288,8 @@ def append_rows(path: str | Path, rows: Sequence[MeasuredRow]) -> None:
     """
     check_output(path, "--append", (".csv",))
     target = Path(path)
-    begun = target.exists() and target.stat().st_size > 0
-    if begun:
+    initialised = target.exists() and target.stat().st_size > 0
+    if initialised:
         first = read_bytes(target, "--append: ").decode("utf-8-sig", "replace").partition("\n")[0].strip()
         if tuple(first.split(",")) != COLUMNS:
             raise InputError(
@@ -296,6 +297,6 @@ def append_rows(path: str | Path, rows: Sequence[MeasuredRow]) -> None:
             )
     with faults(path, "--append: ", "written"), open(target, "a", newline="", encoding="utf-8") as file:
         writer = csv.DictWriter(file, COLUMNS, lineterminator="\n")
-        if not begun:
+        if not initialised:
             writer.writeheader()
-        writer.writerows(found.row for found in rows)
+        writer.writerows(result.row for result in rows)

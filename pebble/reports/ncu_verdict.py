@@ -68,7 +68,7 @@ def verdict_on_reads(
     least = max(inputs, bound.bound.bytes - (outputs if once or written is None else int(written) + l2))
     if measured is None:
         return Verdict("unknown", None, least, "reads: not in the report")
-    said = f"reads: {format_bytes(measured)}"
+    said = f"reads: {format_bytes(measured)} measured"
     if measured < (1 - _ROUNDING) * least:
         few = measured < (1 - _ROUNDING) * inputs
         short, of = (inputs, "the inputs") if few else (least, "the proved least")
@@ -83,14 +83,14 @@ def verdict_on_reads(
             why = f"so {who} were in L2 before (`--cache-control none`), share memory, or the workload is another one"
         else:
             why = "the rest was in L2 before"
-        return Verdict("below", measured, least, f"{said}, less than {of} ({format_bytes(short)}): {why}")
+        return Verdict("below", measured, least, f"{said}. That is less than {of} ({format_bytes(short)}): {why}")
     ratio = measured / least
     if measured <= (1 + _ROUNDING) * least:
-        text = f"{said}, within {_ROUNDING:.0%} of the proved least ({format_bytes(least)}): no order reads less"
+        text = f"{said}. No order reads less: {format_bytes(least)} is the proved least, the same to {_ROUNDING:.0%}"
         return Verdict("least", measured, least, text)
     kind = "close" if ratio <= _CLOSE else "beyond"
-    text = f"{said}, {format_ratio(ratio, '.2f')}x the proved least of {format_bytes(least)}"
-    text += " for a kernel that writes its result once" if once else " with as much written as was"
+    whose = "for a kernel that writes its result once" if once else "with as much written as was"
+    text = f"{said}. The proved least {whose} is {format_bytes(least)}: a ratio of {format_ratio(ratio, '.2f')}"
     best = min(compared.orders, key=lambda t: t.dram_read_bytes, default=None)
     most = max((t.dram_read_bytes for t in compared.orders), default=0)
     if best is not None and len(compared.orders) > 1 and most <= (1 + _ROUNDING) * best.dram_read_bytes < measured:
@@ -137,14 +137,14 @@ def notes_of(profile: Profile, launches: Sequence[Launch], exact: bool, cold: bo
     notes = []
     if len(launches) > 1:
         notes.append(f"{len(launches)} launches are added up: {', '.join(launch.ident for launch in launches[:12])}")
-    told = profile.option("cache-control", "all")
-    if cold and told is None:
+    spec = profile.option("cache-control", "all")
+    if cold and spec is None:
         notes.append(
             "taken as measured from an empty L2, as ncu leaves it (`--cache-control all`); `--warm` says otherwise: "
             "then the bound, which counts every first load, holds less an L2 full of them"
         )
     elif cold:
-        notes.append(f"measured from an empty L2 (`--cache-control {told}`)")
+        notes.append(f"measured from an empty L2 (`--cache-control {spec}`)")
     else:
         notes.append(
             f"measured from a warm L2: up to {format_bytes(compared.kernel.config.cache_bytes)} of inputs may have "

@@ -7,7 +7,7 @@ from typing import Any
 
 from pebble.counters import Launch, Profile
 from pebble.counters.kernels import choose, computes
-from pebble.counters.names import Kind
+from pebble.counters.names import Operation
 from pebble.counters.shapes import ShapeReading, read_shapes, stored_sectors, stores_of
 from pebble.counters.stores import StoreVerdict, read_heads
 from pebble.errors import InputError
@@ -125,17 +125,17 @@ def identify(
     """
     if cols is not None and rows is None:
         raise InputError("--cols: expected --rows beside it, the rows of the result.")
-    (one, *_), why = choose(profile, [launch] if launch is not None else [])
-    kind, stored = computes(one), stored_sectors(one)
+    (single, *_), why = choose(profile, [launch] if launch is not None else [])
+    kind, stored = computes(single), stored_sectors(single)
     verdict: StoreVerdict | None = None
     heads: tuple[tuple[int, int, int], ...] = ()
     if stored is not None and rows is not None:
         if cols is not None:
-            verdict = stores_of(one, stored[0], rows, cols)
-        if kind is Kind.ATTENTION:
+            verdict = stores_of(single, stored[0], rows, cols)
+        if kind is Operation.ATTENTION:
             heads = read_heads(stored[0], rows) if verdict is None else verdict.heads
-    shapes = read_shapes(one, rows, cols) if kind is Kind.GEMM else ()
+    shapes = read_shapes(single, rows, cols) if kind is Operation.GEMM else ()
     if verdict is not None and verdict.readings and not verdict.ambiguous:
-        told = (verdict.plain[0].value_bytes, 1)
-        shapes = tuple(shape for shape in shapes if (shape.out_bytes, shape.factor) == told)
-    return Identified(profile, one, why, str(kind), stored, shapes, verdict, heads)
+        spec = (verdict.plain[0].value_bytes, 1)
+        shapes = tuple(shape for shape in shapes if (shape.out_bytes, shape.factor) == spec)
+    return Identified(profile, single, why, str(kind), stored, shapes, verdict, heads)

@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from inspect import Parameter, signature
-from typing import Any, ForwardRef, TypeVar
+from typing import Any, ForwardRef, TypedDict, TypeVar
 
 from pebble.errors import InputError, UnknownNameError
-from pebble.game.buffer_model import KINDS
+from pebble.game.buffer_model import KINDS, BufferModel
+from pebble.models.machine import Machine
 
 LEVELS = ("dram", "l2")
 
@@ -77,6 +78,74 @@ def refuse(kind: str, given: Mapping[str, object]) -> None:
             raise InputError(f"--{option}: got it with {kind}, expected {MEANING[name]}; leave it out.")
 
 
+class BoundaryOptions(TypedDict, total=False):
+    """The boundary asked about, between L2 and DRAM or L2 and SMs, and what is told of a GPU at the first.
+
+    Attributes
+    ----------
+    level : {"dram", "l2"}
+    buffers : {"single", "sm-local", "pooled", "connected"}
+    omega, topology
+        Connected: the cost of a value copied between SMs, and the network.
+    accumulator : {"fp32", "fp16"}
+        The type that sums are kept in, which may change the peak that the floor on time uses.
+    energy : {"7nm", "k40"}
+        The published table of an energy estimate.
+    """
+
+    level: str | None
+    buffers: str | None
+    omega: str | float | None
+    topology: str | None
+    accumulator: str | None
+    energy: str | None
+
+
+class BoundOptions(BoundaryOptions, total=False):
+    """What `pebble.bound` takes for workloads alone: the boundary, partial sums, and a read that feeds several SMs."""
+
+    multicast: int | str | None
+    accumulators: str | None
+
+
+class MemoryOptions(TypedDict, total=False):
+    """Several memories of a game.
+
+    Attributes
+    ----------
+    buffers : {"sm-local", "pooled", "connected"} or BufferModel
+    sms : int
+        How many.
+    omega, topology
+        Connected: the cost of a copy, and the network.
+    """
+
+    buffers: str | BufferModel | None
+    sms: int | str | None
+    omega: str | float | None
+    topology: str | None
+
+
+class GameOptions(MemoryOptions, total=False):
+    """The memories of a game: their size where it is that of a chip, and the most tasks of an SM, or an even share.
+
+    Attributes
+    ----------
+    gpu, machine, cache : str
+        The shared memory of one SM of a chip, or a size.
+    level : {"l2", "dram"}
+        Whose reads a measured omega is in.
+    """
+
+    gpu: str | Machine | None
+    machine: str | None
+    cache: str | None
+
+    tasks_per_sm: int | str | None
+    balanced: bool | None
+    level: str | None
+
+
 @dataclass(frozen=True)
 class Buffers:
     """The boundary asked about, and the buffers of the SMs there; None: not given.
@@ -84,8 +153,8 @@ class Buffers:
     Attributes
     ----------
     level : {"dram", "l2"} or None
-    kind : str or None
-        ``buffers``: single, sm-local, pooled or connected.
+    buffers : str or None
+        Their model: single, sm-local, pooled or connected.
     omega, topology
         What a copy between SMs costs, and the network.
     multicast : int, str or None
@@ -100,16 +169,16 @@ class Buffers:
     """
 
     level: str | None = None
-    kind: str | None = None
+    buffers: str | None = None
     omega: str | float | None = None
     topology: str | None = None
     multicast: int | str | None = None
 
     def __post_init__(self) -> None:
-        for what, value, known in (("level", self.level, LEVELS), ("buffer model", self.kind, KINDS)):
+        for what, value, known in (("level", self.level, LEVELS), ("buffer model", self.buffers, KINDS)):
             if value is not None and value not in known:
                 raise UnknownNameError(what, value, known, "pebble bound --help")
-        if self.l2 and self.kind == "single":
+        if self.l2 and self.buffers == "single":
             raise InputError("--level l2: got --buffers single, expected sm-local, pooled or connected.")
         if not self.l2:
             of_sms = {"omega": self.omega, "topology": self.topology, "multicast": self.multicast}
@@ -118,16 +187,16 @@ class Buffers:
     @property
     def l2(self) -> bool:
         """Whether it is the boundary between L2 and the SMs."""
-        return self.level == "l2" or (self.level is None and self.kind not in (None, "single"))
+        return self.level == "l2" or (self.level is None and self.buffers not in (None, "single"))
 
     @property
     def words(self) -> str:
         """How the command line asks for it."""
-        return f"--buffers {self.kind}" if self.level is None else f"--level {self.level}"
+        return f"--buffers {self.buffers}" if self.level is None else f"--level {self.level}"
 
 
 @dataclass(frozen=True)
-class Beside:
+class ConcurrentFfn:
     """The FFN that runs beside an attention.
 
     Attributes
@@ -147,12 +216,27 @@ class Beside:
 F = TypeVar("F", bound=Callable[..., Any])
 
 
-def spelled_out(options: type) -> Callable[[F], F]:
-    """Show the keywords of ``**options``, a typed dict, in the signature of a function: for ``help`` and notebooks."""
+def split_options(given: Mapping[str, Any], group: type) -> tuple[dict[str, Any], dict[str, Any]]:
+    """Every option of a group, None where it is not given; and the other keywords, the parameters of a family."""
+    names = group.__annotations__
+    return {name: given.get(name) for name in names}, {key: each for key, each in given.items() if key not in names}
+
+
+def spelled_out(options: type, rest: str | None = None) -> Callable[[F], F]:
+    """Show the keywords of ``**options``, a typed dict, in the signature of a function: for ``help`` and notebooks.
+
+    Parameters
+    ----------
+    options : type
+        The typed dict.
+    rest : str, optional
+        What further keywords are called, where the function takes any.
+    """
 
     def mark(function: F) -> F:
-        found = signature(function)
-        *own, _ = found.parameters.values()
+        result = signature(function)
+        *own, last = result.parameters.values()
+        further = [] if rest is None else [last.replace(name=rest)]
         more = [
             Parameter(
                 name,
@@ -162,7 +246,7 @@ def spelled_out(options: type) -> Callable[[F], F]:
             )
             for name, each in options.__annotations__.items()
         ]
-        vars(function)["__signature__"] = found.replace(parameters=[*own, *more])
+        vars(function)["__signature__"] = result.replace(parameters=[*own, *more, *further])
         return function
 
     return mark

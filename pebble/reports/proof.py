@@ -43,8 +43,8 @@ class Proof(Report):
 
     def document(self) -> dict[str, Any]:
         claim = self.certificate["claims"][0]
-        told = {key: claim[key] for key in ("capacity_elements", "elements", "bytes", "game")}
-        return {"workload": self.bound.workload.label, **told, "theorem": claim["proof"]["theorem"]}
+        fields = {key: claim[key] for key in ("capacity_elements", "elements", "bytes", "game")}
+        return {"workload": self.bound.workload.label, **fields, "theorem": claim["proof"]["theorem"]}
 
     def _repr_markdown_(self) -> str:
         return self.text
@@ -74,8 +74,8 @@ def prove(
     InputError
         Another form, or malformed arguments.
     """
-    found = bound_workload(workload, recompute=recompute, **where)
-    return Proof(found, found.prove(form), found.certificate())
+    result = bound_workload(workload, recompute=recompute, **where)
+    return Proof(result, result.prove(form), result.certificate())
 
 
 @spelled_out(TargetOptions)
@@ -100,6 +100,6 @@ def certify(workload: Workload, path: str | Path, *, recompute: bool = False, **
     NotCertifiedError
         A number could not be proved: report it, it may be wrong.
     """
-    found = bound_workload(workload, recompute=recompute, **where)
-    found.certify(path)
-    return found
+    result = bound_workload(workload, recompute=recompute, **where)
+    result.certify(path)
+    return result

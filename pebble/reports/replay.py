@@ -8,13 +8,15 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from pebble.errors import check_flag
+from pebble.errors import InputError, check_flag
 from pebble.game import SINGLE, BufferModel, Cost, Game
 from pebble.reports.base import Report
 from pebble.reports.solve import MAX_CAPACITY, GameRules, memories_document, read_game, shown, shown_memories
 from pebble.reports.target import whole
 
 if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
     from pebble.solvers import ReplayedMoves
 
 
@@ -57,17 +59,29 @@ class Replayed(Report):
         return self.found.optimal
 
     def summary(self) -> str:
-        found = self.found
-        low, high = shown(found.lower_bound), shown(found.upper_bound)
+        result = self.found
+        low, high = shown(result.lower_bound), shown(result.upper_bound)
         known = f"the optimum is {low}" if low == high else f"the optimum is between {low} and {high}"
-        what = str(found.illegal) if found.illegal else f"legal, costs {shown(found.cost)}; {known}"
+        what = str(result.illegal) if result.illegal else f"legal, costs {shown(result.cost)}; {known}"
         return f"{self.label}, {shown_memories(self.capacity, self.buffers)}, {self.game.variant}: {what}"
+
+    def plot(self, ax: Axes | None = None) -> Axes:
+        """Which value is in fast memory when; errors as for `Solution.plot`."""
+        from pebble.plots.pebbling import move_events, plot_pebbling
+        from pebble.plots.save import axes, small_title
+
+        pebbling = self.found.pebbling
+        if pebbling is None or self.buffers != SINGLE:
+            raise InputError("plot: expected a legal pebbling of one memory.")
+        ax = plot_pebbling(move_events([move.to_json() for move in pebbling.moves]), self.capacity, axes(ax))
+        small_title(ax, self.summary())
+        return ax
 
     def rows(self) -> list[dict[str, Any]]:
         """One row: cost, loads, stores, peak, and the interval around the optimum."""
-        told = self.found.to_json()
+        spec = self.found.to_json()
         keys = ("legal", "cost", "loads", "stores", "peak", "lower_bound", "upper_bound", "optimal")
-        return [{key: told[key] for key in keys}]
+        return [{key: spec[key] for key in keys}]
 
     def document(self) -> dict[str, Any]:
         game = {"instance": self.label, "capacity": self.capacity, "variant": str(self.game.variant)}
@@ -90,5 +104,5 @@ def replay_game(
     memories = rules.memories
     label, game = read_game(dag, parameters, rules.variant, check_flag("unit_weights", rules.unit_weights))
     size = whole("--capacity", capacity, 0, MAX_CAPACITY)
-    found = replay_moves(game, moves, size, buffers=memories, time_limit=time_limit, stop=stop)
-    return Replayed(label, game, size, found, SINGLE if memories is None else memories)
+    result = replay_moves(game, moves, size, buffers=memories, time_limit=time_limit, stop=stop)
+    return Replayed(label, game, size, result, SINGLE if memories is None else memories)

@@ -10,10 +10,10 @@ from pebble.families import family_of
 from pebble.models.rates import peak_dram, peak_l2, peak_operations
 from pebble.reports.bound import bound_workload
 from pebble.reports.bounded import trace_bound
-from pebble.reports.chosen import chosen_schedules
-from pebble.reports.simulated_kernel import read_kernel
+from pebble.reports.default_kernel import advised_kernel
+from pebble.reports.schedule_names import named_schedules
 from pebble.reports.target import TargetOptions, read_target
-from pebble.reports.timed import Timed, check_time_options
+from pebble.reports.timed import WorkloadTime, check_time_options
 from pebble.system.parallel import each
 from pebble.timing.floor import TimeFloor
 from pebble.timing.roofline import Point, Roofline
@@ -54,19 +54,19 @@ def roofline(
         raise InputError(f"roofline: the machine file of {machine.name} has no {key}, which a roof needs; add it.")
     types = workload.label + (f", sums in {sums}" if sums != "fp32" else "")
     if family is None:
-        found = bound_workload(workload, accumulator=accumulator, **where)
-        assert found.timed is not None
+        result = bound_workload(workload, accumulator=accumulator, **where)
+        assert result.timed is not None
         return Roofline(
-            types, machine.name, peak, dram, l2, _point(workload, found.timed.floor, "bound", found.lower.bytes)
+            types, machine.name, peak, dram, l2, _point(workload, result.timed.floor, "bound", result.lower.bytes)
         )
-    kernel = read_kernel(workload, **where)
+    kernel = advised_kernel(workload, **where)
     config = kernel.config
     family.check(workload, config)
-    chosen = chosen_schedules(workload, kernel, schedules)
+    chosen = named_schedules(workload, kernel, schedules)
     least = trace_bound(workload, kernel).bound
-    floor = Timed.of(workload, machine, least, sums).floor
-    walks = list({family.walk(workload, one, config): one for one in chosen}.values())  # those alike move alike
-    found_orders = [traffic for _, traffic in each(lambda one: family.simulate(workload, one, config), walks)]
+    floor = WorkloadTime.of(workload, machine, least, sums).floor
+    walks = list({family.walk(workload, item, config): item for item in chosen}.values())  # those alike move alike
+    found_orders = [traffic for _, traffic in each(lambda single: family.simulate(workload, single, config), walks)]
     found_orders.sort(key=lambda traffic: (-traffic.dram_bytes, traffic.order))
     intensity, formula = family.sm_intensity(workload, config.tile), "2 BM BN / ((BM + BN) b)"
     if intensity is None:

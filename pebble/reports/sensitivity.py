@@ -23,7 +23,7 @@ CLIFF = 0.15  # a change of traffic by this share within 10 % of capacity or 5 %
 
 
 @dataclass(frozen=True)
-class Moved:
+class TrafficRange:
     """DRAM bytes under one changed assumption: least and most over the seeds."""
 
     what: str  #: the changed assumption
@@ -50,31 +50,35 @@ class Sensitivity:
     """
 
     base_bytes: int
-    skew: tuple[Moved, ...]
-    capacity: tuple[Moved, ...]
-    maps: tuple[Moved, ...]
+    skew: tuple[TrafficRange, ...]
+    capacity: tuple[TrafficRange, ...]
+    maps: tuple[TrafficRange, ...]
     warnings: tuple[str, ...]
 
     def to_json(self) -> dict[str, Any]:
         """Plain data for ``--json``."""
         return {
             "base_bytes": self.base_bytes,
-            **{name: [m.to_json() for m in getattr(self, name)] for name in ("skew", "capacity", "maps")},
+            "skew": [m.to_json() for m in self.skew],
+            "capacity": [m.to_json() for m in self.capacity],
+            "maps": [m.to_json() for m in self.maps],
             "warnings": list(self.warnings),
         }
 
 
-def _skewed(workload: Workload, order: TileOrder | OwnSchedule, config: KernelConfig, cluster: str) -> list[Moved]:
+def _skewed(
+    workload: Workload, order: TileOrder | OwnSchedule, config: KernelConfig, cluster: str
+) -> list[TrafficRange]:
     simulate = kernel_family(workload).simulate
-    moved = []
+    traffic = []
     for skew in SKEWS:
         runs = [
             simulate(workload, order, replace(config, execution=parse_execution(f"dynamic-{skew}", cluster, seed)))
             for seed in SEEDS
         ]
-        found = [run.dram_bytes for run in runs]
-        moved.append(Moved(f"skew {skew} %", min(found), max(found)))
-    return moved
+        results = [run.dram_bytes for run in runs]
+        traffic.append(TrafficRange(f"skew {skew} %", min(results), max(results)))
+    return traffic
 
 
 def sensitivity(workload: Workload, order: TileOrder | OwnSchedule, config: KernelConfig) -> Sensitivity:
@@ -108,21 +112,23 @@ def sensitivity(workload: Workload, order: TileOrder | OwnSchedule, config: Kern
     scaled = [(scale, int(config.cache_bytes * scale) // LINE_BYTES * LINE_BYTES) for scale in SCALES]
     scaled = [(scale, size) for scale, size in scaled if size >= least]
     curve = curve_of(order.name, trace, config.policy, [size // LINE_BYTES for _, size in scaled])
-    capacity = [Moved(f"cache x {scale:g}", b, b) for (scale, _), b in zip(scaled, curve.dram_bytes, strict=True)]
-    maps: list[Moved] = []
+    capacity = [
+        TrafficRange(f"cache x {scale:g}", b, b) for (scale, _), b in zip(scaled, curve.dram_bytes, strict=True)
+    ]
+    maps: list[TrafficRange] = []
     if parse_policy(config.policy).parts > 1:
         plain = config.policy.split("+")
         plain = [part for part in plain if not part.startswith(("map-", "seed-"))]
         for sm_map in SM_MAPS:
             seeds = SEEDS if sm_map == "random" else SEEDS[:1]
             names = ["+".join([*plain, f"map-{sm_map}", f"seed-{seed}"]) for seed in seeds]
-            found = [simulate(workload, order, replace(config, policy=name)).dram_bytes for name in names]
-            maps.append(Moved(f"SM map {sm_map}", min(found), max(found)))
+            results = [simulate(workload, order, replace(config, policy=name)).dram_bytes for name in names]
+            maps.append(TrafficRange(f"SM map {sm_map}", min(results), max(results)))
     return Sensitivity(base, tuple(skew), tuple(capacity), tuple(maps), tuple(_warnings(base, skew, capacity, maps)))
 
 
-def _warnings(base: int, skew: list[Moved], capacity: list[Moved], maps: list[Moved]) -> list[str]:
-    found = []
+def _warnings(base: int, skew: list[TrafficRange], capacity: list[TrafficRange], maps: list[TrafficRange]) -> list[str]:
+    results = []
     near = [m for m in capacity if m.what in ("cache x 0.9", "cache x 0.95", "cache x 1.05", "cache x 1.1")]
     small = [m for m in skew if m.what in ("skew 1 %", "skew 2 %", "skew 5 %")]
     for what, values in (
@@ -132,5 +138,5 @@ def _warnings(base: int, skew: list[Moved], capacity: list[Moved], maps: list[Mo
     ):
         far = max((max(abs(m.least_bytes - base), abs(m.most_bytes - base)) for m in values), default=0) / base
         if far > CLIFF:
-            found.append(f"{what} traffic changes by {far:.0%}")
-    return found
+            results.append(f"{what} traffic changes by {far:.0%}")
+    return results

@@ -7,25 +7,26 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Unpack
 
 from pebble.families import kernel_family
-from pebble.families.beside import pair_beside, simulate_beside
+from pebble.families.concurrent import concurrent_pairs, simulate_concurrent
 from pebble.families.ffn import FFN
 from pebble.models.caches import parse_policy
 from pebble.models.machine import Machine
 from pebble.reports.base import Report
 from pebble.reports.bounded import Bounded, trace_bound
 from pebble.reports.cache_model import read_cache_model
-from pebble.reports.chosen import Own
 from pebble.reports.fit import fit_kernel
-from pebble.reports.given import LESS_THAN_BOUND, check_seed, check_trace_of
-from pebble.reports.kernel_compare import simulated
 from pebble.reports.kernel_notes import cache_notes, kernel_notes
-from pebble.reports.options import Beside
+from pebble.reports.options import ConcurrentFfn
+from pebble.reports.refusals import LESS_THAN_BOUND, check_seed, check_trace_of
+from pebble.reports.schedule_names import Own
 from pebble.reports.sensitivity import Sensitivity
 from pebble.reports.sensitivity import sensitivity as vary
-from pebble.reports.simulated_kernel import Kernel, KernelOptions, read_kernel
+from pebble.reports.simulated_kernel import KernelOptions, SimulatedKernel, read_kernel
+from pebble.reports.simulated_orders import simulated
 from pebble.reports.target import Target, target_of, whole
 from pebble.schedules.tables.own import FixedTable
 from pebble.simulation import Traffic, simulate_trace
+from pebble.simulation.merging import KEYS, Requested
 from pebble.system.files import check_output, check_path
 from pebble.traces.files import read_trace, write_trace
 from pebble.units import format_bytes, format_capacity, format_ratio
@@ -56,7 +57,7 @@ def traffic_document(traffic: Traffic) -> dict[str, Any]:
     }
 
 
-class _Moved(Report):
+class _TrafficReport(Report):
     """What two kinds of simulation share."""
 
     traffic: Traffic
@@ -65,7 +66,7 @@ class _Moved(Report):
 
     def rows(self) -> list[dict[str, Any]]:
         """A row per operand, and the sum."""
-        rows: list[dict[str, Any]] = [{"operand": n, **moved} for n, moved in self.traffic.by_operand().items()]
+        rows: list[dict[str, Any]] = [{"operand": n, **traffic} for n, traffic in self.traffic.by_operand().items()]
         total = {"read_bytes": self.traffic.dram_read_bytes, "write_bytes": self.traffic.dram_write_bytes}
         return [*rows, {"operand": "total", **total}]
 
@@ -78,7 +79,7 @@ class _Moved(Report):
 
 
 @dataclass(frozen=True, repr=False)
-class Simulation(_Moved):
+class Simulation(_TrafficReport):
     """What one schedule moves.
 
     Attributes
@@ -93,14 +94,18 @@ class Simulation(_Moved):
         How far the answer moves with its assumptions, if asked.
     notes : tuple of str
         What a reader must know of the assumptions.
+    requested : Requested or None
+        What L2 serves of the bytes that SMs receive, and what crosses its fabric: modelled, where the chip is known to
+        merge requests.
     """
 
     workload: Workload
-    kernel: Kernel
+    kernel: SimulatedKernel
     traffic: Traffic
     bound: Bounded | None
     moved: Sensitivity | None = None
     notes: tuple[str, ...] = ()
+    requested: Requested | None = None
 
     @property
     def machine(self) -> Machine | None:
@@ -129,6 +134,7 @@ class Simulation(_Moved):
             "lower_bound": bound,
             "ratio_to_lower_bound": self.traffic.dram_bytes / bound["bytes"] if bound else None,
             **({"sensitivity": self.moved.to_json()} if self.moved else {}),
+            **(self.requested.to_json() if self.requested else dict.fromkeys(KEYS)),
             "notes": list(self.notes),
         }
 
@@ -149,7 +155,7 @@ class WrittenTrace(Report):
 
     path: str
     workload: Workload
-    kernel: Kernel
+    kernel: SimulatedKernel
     schedule: str
     touches: int
     sms: int
@@ -173,7 +179,7 @@ class WrittenTrace(Report):
 
 
 @dataclass(frozen=True, repr=False)
-class TraceSimulation(_Moved):
+class TraceSimulation(_TrafficReport):
     """What a trace of the user's own moves.
 
     Attributes
@@ -243,19 +249,22 @@ def simulate_schedule(
     check_seed(options, kernel.config.execution.kind)
     chosen = family.read_schedule(schedule)
     traffic = simulated(workload, chosen, kernel.config, residual)
-    moved = vary(workload, chosen, kernel.config) if sensitivity else None
+    traffic_bytes = vary(workload, chosen, kernel.config) if sensitivity else None
     warm = "+warm" in kernel.config.policy
     bound = None if warm else trace_bound(workload, kernel)
-    return Simulation(workload, kernel, traffic, bound, moved, kernel_notes(workload, kernel, [chosen.name]))
+    notes = kernel_notes(workload, kernel, [chosen.name])
+    return Simulation(
+        workload, kernel, traffic, bound, traffic_bytes, notes, kernel.requested(workload, chosen, traffic, residual)
+    )
 
 
 def simulate_side_by_side(
-    workload: Workload, schedule: Own, beside: Beside, **options: Unpack[KernelOptions]
+    workload: Workload, schedule: Own, beside: ConcurrentFfn, **options: Unpack[KernelOptions]
 ) -> Simulation:
     """An attention and, on some of the SMs, an FFN of the same tokens; arguments as for `pebble.simulate`."""
     kernel = read_kernel(workload, **options)
     check_seed(options, kernel.config.execution.kind)
-    named = kernel_family(workload).parse_schedule(schedule)  # type: ignore[arg-type]  # it says what it got
+    named = kernel_family(workload).named_schedule(schedule)
     both = _side_by_side(workload, kernel, named, beside)
     return Simulation(workload, kernel, both, None, notes=kernel_notes(workload, kernel))
 
@@ -268,12 +277,14 @@ def _with_its_tile(workload: Workload, schedule: Own, options: KernelOptions) ->
     return {**options, "tile": kernel_family(workload).tile_text(chosen.found.launch.tile)}
 
 
-def _side_by_side(workload: Workload, kernel: Kernel, schedule: Any, beside: Beside) -> Traffic:
+def _side_by_side(workload: Workload, kernel: SimulatedKernel, schedule: Any, beside: ConcurrentFfn) -> Traffic:
     """An attention and, on some of the SMs, an FFN of the same tokens, as one trace."""
-    attention, ffn = pair_beside(workload, beside.model, beside.sms is not None)
+    attention, ffn = concurrent_pairs(workload, beside.model, beside.sms is not None)
     share, blocks = whole("--beside-sms", beside.sms, 0, 10**9), kernel.config.blocks_per_sm
     tile = fit_kernel(FFN, ffn, kernel.target.machine, blocks_per_sm=blocks).tile
-    return simulate_beside(attention, schedule, ffn, FFN.parse_schedule(beside.schedule), tile, kernel.config, share)
+    return simulate_concurrent(
+        attention, schedule, ffn, FFN.parse_schedule(beside.schedule), tile, kernel.config, share
+    )
 
 
 def write_schedule_trace(
@@ -298,15 +309,15 @@ def simulate_file(path: str, workload: Workload | None, **options: Unpack[Kernel
     notes = cache_notes(cache)
     bound = None
     if workload is not None:
-        found = trace_bound(workload, read_kernel(workload, **options))
-        sizes = {"bytes": found.bound.bytes, "capacity_bytes": found.capacity.bytes}
+        result = trace_bound(workload, read_kernel(workload, **options))
+        sizes = {"bytes": result.bound.bytes, "capacity_bytes": result.capacity.bytes}
         bound = {**sizes, "what": "trace", "workload": workload.label}
     trace = read_trace(path)
     if workload is not None:
         check_trace_of(workload, trace, str(path))
     traffic = simulate_trace(Path(path).name, trace, cache.bytes, cache.policy)
     footprint = trace.footprint_bytes
-    if bound is not None and traffic.dram_bytes < found.bound.bytes:
+    if bound is not None and traffic.dram_bytes < result.bound.bytes:
         notes = [*notes, LESS_THAN_BOUND]
     return TraceSimulation(
         str(path), target, trace.touches, trace.sms, cache.bytes, cache.policy, traffic, footprint, bound, tuple(notes)

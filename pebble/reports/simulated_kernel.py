@@ -7,16 +7,19 @@ from typing import Any, TypeVar, Unpack
 
 from pebble.errors import InputError, check_flag
 from pebble.families import KernelFamily, kernel_family
+from pebble.models.caches.persisting import without_persisting
+from pebble.models.gpcs import gpcs_of
 from pebble.models.kernel_fit import MAX_STAGES, Fit
 from pebble.models.machine import Machine
 from pebble.models.speeds import speeds_of
 from pebble.reports.cache_model import IDEAL, CacheModel, read_cache_model
-from pebble.reports.fit import ALLOW, ORIGINS, Fitted, beyond_chip, fit_kernel
-from pebble.reports.given import check_seed
+from pebble.reports.fit import ADVISED, ALLOW, ORIGINS, Fitted, beyond_chip, fit_kernel
+from pebble.reports.refusals import check_seed
 from pebble.reports.target import MAX_SMS, Target, TargetOptions, check_options, target_of, whole
 from pebble.schedules.execution import WAVES, Execution, parse_execution
-from pebble.simulation import KernelConfig
-from pebble.traces.free import Speeds
+from pebble.simulation import KernelConfig, Traffic
+from pebble.simulation.merging import Requested, requested
+from pebble.traces.asynchronous import Speeds
 from pebble.units import format_capacity
 from pebble.workloads.base import Workload
 
@@ -29,7 +32,8 @@ class KernelOptions(TargetOptions, total=False):
     Attributes
     ----------
     tile : str
-        Block tile BMxBN or BMxBNxBK; by default the family's.
+        Block tile BMxBN or BMxBNxBK; by default what `pebble.advise` picks; in a bare memory, and for `simulate`, the
+        family's.
     sms : int
         SMs; by default those of the machine.
     blocks_per_sm : int
@@ -119,7 +123,7 @@ class KernelSpec:
 
 
 @dataclass(frozen=True)
-class Kernel:
+class SimulatedKernel:
     """A kernel as it is simulated.
 
     Attributes
@@ -148,20 +152,20 @@ class Kernel:
         """Steps whose tiles a block holds at once."""
         return self.fitted.stages
 
-    def with_stages(self, stages: int) -> Kernel:
-        """The same that holds the tiles of so many steps."""
-        config = replace(self.config, stages=stages)
-        return replace(self, config=config, fitted=self.fitted._replace(stages=stages))
-
     @property
     def fit(self) -> Fit | None:
         """How it sits on an SM; None where no machine is named."""
         return self.fitted.fit
 
     @property
-    def simulates_free(self) -> bool:
+    def simulates_asynchronous(self) -> bool:
         """Whether its blocks can be simulated without a barrier."""
         return self.config.speeds is not None and not self.cache_model.parsed.looks_ahead
+
+    @property
+    def keeps_aside(self) -> bool:
+        """Whether a part of its cache is kept for an operand."""
+        return without_persisting(self.config.policy, self.cache_model.parsed) is not None
 
     @property
     def runs(self) -> str:
@@ -171,8 +175,10 @@ class Kernel:
     @property
     def runs_and_why(self) -> str:
         """How it runs, and where a tile and stages that were not given come from."""
-        origins = (ORIGINS.get(each, "") for each in (self.fitted.tile_from, self.fitted.stages_from))
-        return self._runs(*(f" ({each})" * bool(each) for each in origins))
+        tile, stages = (ORIGINS.get(each, "") for each in (self.fitted.tile_from, self.fitted.stages_from))
+        if self.fitted.tile_from == "advised":  # of stages it is not said again
+            tile = ADVISED
+        return self._runs(*(f" ({each})" * bool(each) for each in (tile, stages)))
 
     def _runs(self, tile: str, stages: str) -> str:
         count = f"{self.stages} stage{'s' * (self.stages != 1)}{stages}, {self.config.wave_blocks} blocks at once"
@@ -196,14 +202,23 @@ class Kernel:
         of the chip are known and the policy does not look ahead, and ``waves`` beside free.
         """
         machine, config = self.target.machine, self.config
-        found = {}
-        if config.execution.is_free:
-            found["waves"] = replace(config, execution=WAVES)
-        elif config.execution.is_reference and self.simulates_free:
-            found["free"] = replace(config, execution=replace(config.execution, kind="free"))
+        result = {}
+        if config.execution.is_asynchronous:
+            result["waves"] = replace(config, execution=WAVES)
+        elif config.execution.is_reference and self.simulates_asynchronous:
+            result["free"] = replace(config, execution=replace(config.execution, kind="free"))
         if machine is not None and config.policy == machine.default_model.policy != IDEAL:
-            found["lru"] = replace(config, policy=IDEAL)
-        return found
+            result["lru"] = replace(config, policy=IDEAL)
+        return result
+
+    def requested(self, workload: Workload, schedule: Any, traffic: Traffic, residual: bool) -> Requested | None:
+        """What a schedule asks of L2; None on a chip, or under an execution, whose merging was not measured."""
+        machine, config = self.target.machine, self.config
+        gpcs = None if machine is None else gpcs_of(machine, config.sms)
+        if gpcs is None or not (config.execution.is_reference or config.execution.is_asynchronous):
+            return None
+        program = kernel_family(workload).program(workload, schedule, config, residual)
+        return requested(program, config, gpcs, traffic.dram_read_bytes)
 
     def to_dict(self) -> dict[str, Any]:
         """The full configuration."""
@@ -224,7 +239,7 @@ class Kernel:
         }
 
 
-def read_kernel(workload: Workload, **options: Unpack[KernelOptions]) -> Kernel:
+def read_kernel(workload: Workload, **options: Unpack[KernelOptions]) -> SimulatedKernel:
     """The kernel that the options describe.
 
     Raises
@@ -249,12 +264,12 @@ def read_kernel(workload: Workload, **options: Unpack[KernelOptions]) -> Kernel:
         raise InputError(f"{beyond[0]}; or {ALLOW}.")
     how = (spec.sms, spec.blocks_per_sm, cache.bytes, cache.policy, execution, fitted.stages, speeds)
     config = KernelConfig(fitted.tile, *how)
-    return Kernel(spec.target, config, family.tile_text(fitted.tile), fitted, cache, no_speeds)
+    return SimulatedKernel(spec.target, config, family.tile_text(fitted.tile), fitted, cache, no_speeds)
 
 
 def _check_execution(family: KernelFamily[Any, Any], workload: Workload, execution: Execution) -> None:
     """Refuse an execution that the family has not."""
-    if execution.is_free or execution.is_reference or family.timed:
+    if execution.is_asynchronous or execution.is_reference or family.timed:
         return
     if execution.blocks_in_cluster > 1:
         cluster = "x".join(map(str, execution.cluster))
@@ -279,6 +294,6 @@ def _speeds(machine: Machine | None, workload: Workload, execution: Execution) -
     try:
         return speeds_of(machine, workload.dtype), ""
     except InputError as error:
-        if execution.is_free:
+        if execution.is_asynchronous:
             raise
         return None, str(error)

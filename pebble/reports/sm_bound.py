@@ -6,79 +6,30 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from math import ceil
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Unpack
 
 from pebble.bounds.base import LowerBound
 from pebble.bounds.memories import balanced_share, buffer_lower_bound, check_workload, multicast_bound, of_sms
-from pebble.errors import InputError, check_text
+from pebble.errors import InputError
 from pebble.families import BALANCED, OnSms, accounting, family_of
-from pebble.game.buffer_model import BufferModel, parse_omega
+from pebble.game.buffer_model import BufferModel
 from pebble.models.machine import Machine
-from pebble.models.rates import CopyPrice, copy_price
+from pebble.models.rates import copy_cost
 from pebble.reports.base import Report
 from pebble.reports.capacity import chip_capacity
 from pebble.reports.options import Buffers
-from pebble.reports.target import MAX_SMS, Target, TargetOptions, read_target, whole
-from pebble.units import Size, format_bytes, format_capacity, format_ratio
+from pebble.reports.sm_memory import MEASURED, SmCapacity, read_buffers, read_sms, sm_capacity
+from pebble.reports.target import Target, TargetOptions, read_target, whole
+from pebble.units import format_bytes, format_ratio
 from pebble.workloads.base import Workload
-from pebble.workloads.widths import Room
+from pebble.workloads.widths import FastMemory
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-MEASURED = "measured"
-"""An omega that stands for the machine's own."""
 
 OMEGAS = (Fraction(1, 10), Fraction(1, 4), Fraction(1, 2))
-
-
-@dataclass(frozen=True)
-class SmCapacity:
-    """What one SM holds.
-
-    Attributes
-    ----------
-    elements : int
-        S for bounds, values of the narrowest width.
-    schedule_elements : int
-        Values that surely fit, of the widest.
-    bytes : int
-    detail : str
-    """
-
-    elements: int
-    schedule_elements: int
-    bytes: int
-    detail: str
-
-    @classmethod
-    def of_bytes(cls, size: int, workload: Workload, detail: str) -> SmCapacity:
-        """So many bytes."""
-        return cls(size // workload.narrowest_bytes, size // workload.widest_bytes, size, detail)
-
-    @classmethod
-    def of_size(cls, size: Size, workload: Workload) -> SmCapacity:
-        """A size as the user gave it."""
-        detail = f"one explicitly managed memory of {size.text} per SM"
-        if size.bytes is not None:
-            return cls.of_bytes(size.bytes, workload, detail)
-        elements = size.to_elements(workload.narrowest_bytes)
-        return cls(elements, elements, size.to_bytes(workload.narrowest_bytes), detail)
-
-    def to_json(self) -> dict[str, object]:
-        """Plain data for ``--json``."""
-        return {"elements": self.elements, "bytes": self.bytes, "what": "sm", "detail": self.detail}
-
-
-def machine_capacities(machine: Machine, workload: Workload) -> tuple[SmCapacity, SmCapacity | None]:
-    """All storage of an SM, and its shared memory alone where the machine file has it."""
-    parts = [s for s in machine.stores if s.key.endswith("_per_sm")]
-    names = ", ".join(f"{s.key[7:-7].replace('_', ' ')} {format_capacity(s.each_bytes)}" for s in parts)
-    whole = SmCapacity.of_bytes(machine.sm_bytes, workload, f"all storage of one SM of {machine.name}: {names}")
-    shared = machine.shared_bytes_per_sm
-    if shared is None:
-        return whole, None
-    return whole, SmCapacity.of_bytes(shared, workload, f"the shared memory of one SM alone, {format_capacity(shared)}")
 
 
 @dataclass(frozen=True)
@@ -113,22 +64,22 @@ def buffer_answer(
     workload: Workload, capacity: SmCapacity, buffers: BufferModel, recompute: bool = False
 ) -> BufferAnswer:
     """Bound a workload from both sides under a buffer model."""
-    told = accounting(workload)
-    lower = buffer_lower_bound(told, capacity.elements, buffers, None, recompute)
+    problem = accounting(workload)
+    lower = buffer_lower_bound(problem, capacity.elements, buffers, None, recompute)
     balanced = lower
     if buffers.memories > 1:
         share = balanced_share(workload, buffers.sms)
-        balanced = buffer_lower_bound(told, capacity.elements, buffers, share, recompute)
+        balanced = buffer_lower_bound(problem, capacity.elements, buffers, share, recompute)
     schedule = family_of(workload).best_in_buffers(workload, capacity.schedule_elements, buffers)
     if schedule is None:
         # with atomic adds a schedule of C := A B is one of C += A B: the first store of a cell adds to it
-        atomic = told.fresh is not None and buffers.kind != "single"
-        played = of_sms(told).workload if atomic else workload
+        atomic = problem.fresh is not None and buffers.kind != "single"
+        played = of_sms(problem).workload if atomic else workload
         size = buffers.memory_size(capacity.schedule_elements)
-        one = family_of(played).best_schedule(played, Room.of_values(size, played))
-        assert one is not None
-        name = f"{one.name}, atomic adds" if atomic else one.name
-        return BufferAnswer(lower, balanced, one.elements, one.bytes, name, None)
+        single = family_of(played).best_schedule(played, FastMemory.of_values(size, played))
+        assert single is not None
+        name = f"{single.name}, atomic adds" if atomic else single.name
+        return BufferAnswer(lower, balanced, single.elements, single.bytes, name, None)
     omega = buffers.omega
     elements, total = ceil(schedule.cost_elements(omega)), ceil(schedule.cost_bytes(omega))
     return BufferAnswer(lower, balanced, elements, total, schedule.name, schedule)
@@ -151,8 +102,8 @@ def _document(
     """
     if multicast > 1 and buffers.kind != "sm-local":
         raise InputError(f"--multicast: got buffers {buffers.kind}, expected sm-local: a multicast is a read of L2.")
-    found = buffer_answer(workload, capacity, buffers, recompute)
-    family, told, sms, schedule = family_of(workload), accounting(workload), buffers.sms, found.schedule
+    result = buffer_answer(workload, capacity, buffers, recompute)
+    family, spec, sms, schedule = family_of(workload), accounting(workload), buffers.sms, result.schedule
     document: dict[str, Any] = {
         "workload": {"label": workload.label, **workload.to_json()},
         "capacity": {**capacity.to_json(), "total_elements": capacity.elements * sms},
@@ -163,20 +114,20 @@ def _document(
         "topology": buffers.to_json()["topology"],
         "recompute": "allowed" if recompute else "forbidden",
         **atomic_adds(workload, capacity, buffers),
-        "lower_bound": found.lower.to_json(),
-        "balanced_bound": found.balanced.to_json(),
+        "lower_bound": result.lower.to_json(),
+        "balanced_bound": result.balanced.to_json(),
         "upper_bound": {
-            "elements": found.upper_elements,
-            "bytes": found.upper_bytes,
-            "what": found.upper_what,
-            "schedule": found.upper_name,
+            "elements": result.upper_elements,
+            "bytes": result.upper_bytes,
+            "what": result.upper_what,
+            "schedule": result.upper_name,
             "details": schedule and schedule.to_json(),
         },
-        "gap": found.upper_elements / found.lower.elements,
+        "gap": result.upper_elements / result.lower.elements,
         "into_sms": schedule and {**into_sms(schedule, sms), "imbalance": schedule.imbalance},
         "models": models(workload, capacity, sms, buffers),
         "other_capacities": [
-            {"capacity": o.to_json(), "lower_bound": buffer_lower_bound(told, o.elements, buffers).to_json()}
+            {"capacity": o.to_json(), "lower_bound": buffer_lower_bound(spec, o.elements, buffers).to_json()}
             for o in others
         ],
         "published": [],
@@ -187,7 +138,7 @@ def _document(
     if multicast > 1:
         document["multicast"] = {
             "sms_per_read": multicast,
-            "l2_requests_bound": multicast_bound(told, capacity.elements, sms, multicast).to_json(),
+            "l2_requests_bound": multicast_bound(spec, capacity.elements, sms, multicast).to_json(),
         }
         cast = family.best_multicast(workload, sms, capacity.schedule_elements, multicast)
         if cast is not None:
@@ -198,10 +149,10 @@ def _document(
 def atomic_adds(workload: Workload, capacity: SmCapacity, buffers: BufferModel) -> dict[str, Any]:
     """Whether SMs may add to values in L2; and what is proved where they may not, if an output begins at a value."""
     game: dict[str, Any] = {"atomic_adds": "forbidden" if buffers.kind == "single" else "allowed"}
-    told = accounting(workload)
-    if told.fresh is not None and buffers.kind != "single":
+    problem = accounting(workload)
+    if problem.fresh is not None and buffers.kind != "single":
         share = balanced_share(workload, buffers.sms) if buffers.memories > 1 else None
-        bounds = (buffer_lower_bound(told, capacity.elements, buffers, most, atomic=False) for most in (None, share))
+        bounds = (buffer_lower_bound(problem, capacity.elements, buffers, most, atomic=False) for most in (None, share))
         game["without_atomic_adds"] = dict(
             zip(("lower_bound", "balanced_bound"), (bound.to_json() for bound in bounds), strict=True)
         )
@@ -226,13 +177,13 @@ def models(workload: Workload, capacity: SmCapacity, sms: int, chosen: BufferMod
     rows = [BufferModel("pooled", sms), *(BufferModel("connected", sms, w, topology) for w in omegas)]
     rows.append(BufferModel("sm-local", sms))
     share = balanced_share(workload, sms)
-    told = accounting(workload)
-    pooled = buffer_lower_bound(told, capacity.elements, rows[0])
-    found = []
+    problem = accounting(workload)
+    pooled = buffer_lower_bound(problem, capacity.elements, rows[0])
+    results = []
     for model in rows:
-        lower = buffer_lower_bound(told, capacity.elements, model)
-        balanced = lower if model.memories == 1 else buffer_lower_bound(told, capacity.elements, model, share)
-        found.append(
+        lower = buffer_lower_bound(problem, capacity.elements, model)
+        balanced = lower if model.memories == 1 else buffer_lower_bound(problem, capacity.elements, model, share)
+        results.append(
             {
                 "buffers": str(model),
                 "omega": model.to_json()["omega"],
@@ -243,7 +194,7 @@ def models(workload: Workload, capacity: SmCapacity, sms: int, chosen: BufferMod
                 "over_pooled": balanced.elements / pooled.elements,
             }
         )
-    return found
+    return results
 
 
 @dataclass(frozen=True, repr=False)
@@ -265,6 +216,7 @@ class SmBound(Report):
     found: dict[str, Any]
 
     question = "bound"
+    table_keys = ("buffers", "lower_bound_bytes", "balanced_bound_bytes", "over_pooled")
 
     @property
     def machine(self) -> Machine | None:
@@ -293,15 +245,37 @@ class SmBound(Report):
                 f"the bounds are those of all-to-all: every copy counts as one hop; {net} may need more, so they hold, "
                 "but longer ways are not proved"
             )
-        price = None if self.machine is None else copy_price(self.machine)
+        price = None if self.machine is None else copy_cost(self.machine)
         if price is not None:
             notes.append(f"by bandwidth a copy on this chip costs {price}; `--omega {MEASURED}` takes that")
         return tuple(notes)
 
     def document(self) -> dict[str, Any]:
-        price = None if self.machine is None else copy_price(self.machine)
+        price = None if self.machine is None else copy_cost(self.machine)
         priced = {} if price is None else {"measured_copy_price": price.to_json()}
         return {**self.found, **priced, "notes": list(self.notes)}
+
+    def certificate(self) -> dict[str, Any]:
+        """The proof of the bound for any split as data that `pebble.verify` checks without this program's bounds.
+
+        Raises
+        ------
+        InputError
+            One memory.
+        NotCertifiedError
+            A number could not be proved: report it, it may be wrong.
+        """
+        from pebble.proof.on_sms import sm_certificate
+
+        return sm_certificate(accounting(self.workload), self.found["capacity"]["elements"], self.buffers)
+
+    def certify(self, path: str | Path) -> dict[str, Any]:
+        """Write `certificate` to a file, and return it."""
+        from pebble.proof.certificate import write_certificate
+
+        document = self.certificate()
+        write_certificate(document, path)
+        return document
 
     def plot(self, ax: Axes | None = None) -> Axes:
         """The bound under each buffer model, as bars."""
@@ -309,78 +283,6 @@ class SmBound(Report):
 
         bars = [(row["buffers"], (row["lower_bound_bytes"] / 1e6,)) for row in self.rows()]
         return plot_bars(bars, "proved bound between L2 and SMs, MB", self.workload.label, ax)
-
-
-def read_buffers(
-    kind: str | None,
-    sms: int,
-    omega: str | float | None = None,
-    topology: str | None = None,
-    machine: Machine | None = None,
-) -> BufferModel:
-    """The buffer model of that name, for that many SMs; omega ``measured`` is that of the machine.
-
-    Raises
-    ------
-    InputError
-        An option out of range, or one that its model does not have; a price that was not measured.
-    """
-    kind = "sm-local" if kind is None else kind
-    if topology is not None:
-        check_text("--topology", topology, "a name such as 'all-to-all'")
-    if kind != "connected" and (omega is not None or topology is not None):
-        raise InputError(f"--omega, --topology: got buffers {kind}, expected --buffers connected with them.")
-    if kind != "connected":
-        return BufferModel(kind, 1 if kind == "single" else sms)
-    price = measured_price(machine).omega if omega == MEASURED else parse_omega("0.25" if omega is None else str(omega))
-    return BufferModel(kind, sms, price, topology or "all-to-all")
-
-
-def measured_price(machine: Machine | None) -> CopyPrice:
-    """What a copy between SMs costs on a machine.
-
-    Raises
-    ------
-    InputError
-        No machine, or its file has no bandwidth between SMs.
-    """
-    if machine is None:
-        raise InputError(
-            f"--omega: got {MEASURED}, expected a machine with it (--gpu of bound, compare), or a number such as 0.25."
-        )
-    price = copy_price(machine)
-    if price is None:
-        raise InputError(
-            f"--omega: got {MEASURED}, expected a number: the machine file of {machine.name} has no dsmem_bandwidth, "
-            "for want of such a network or of a measurement."
-        )
-    return price
-
-
-def read_sms(sms: int | str | None, target: Target) -> int:
-    """P: what was given, else the machine's.
-
-    Raises
-    ------
-    InputError
-        Neither is known.
-    """
-    if sms is not None:
-        return whole("--sms", sms, 1, MAX_SMS)
-    if target.machine is None:
-        raise InputError(
-            "--sms missing: expected --sms NUMBER beside --cache, the number of SMs; --cache is of one SM."
-        )
-    return target.machine.sms
-
-
-def sm_capacity(target: Target, workload: Workload) -> tuple[SmCapacity, list[SmCapacity]]:
-    """What one SM holds, and other readings of it."""
-    if target.machine is not None:
-        capacity, shared = machine_capacities(target.machine, workload)
-        return capacity, [] if shared is None else [shared]
-    assert target.cache is not None
-    return SmCapacity.of_size(target.cache, workload), []
 
 
 def bound_sms(
@@ -392,19 +294,19 @@ def bound_sms(
     **where: Unpack[TargetOptions],
 ) -> SmBound:
     """Bound a workload between L2 and the SMs; arguments as for `pebble.bound`."""
-    told = accounting(workload)
-    check_workload(told)
+    problem = accounting(workload)
+    check_workload(problem)
     target = read_target(**where)
-    model = read_buffers(buffers.kind, read_sms(sms, target), buffers.omega, buffers.topology, target.machine)
+    model = read_buffers(buffers.buffers, read_sms(sms, target), buffers.omega, buffers.topology, target.machine)
     capacity, others = sm_capacity(target, workload)
     cast = 1 if buffers.multicast is None else whole("--multicast", buffers.multicast, 1, model.sms)
     if model.memories > 1:
-        check_workload(told, recompute)
-    found = _document(workload, capacity, model, recompute, others, cast)
-    found["levels"] = [{"boundary": "L2 to SMs", "capacity": found["capacity"], "lower_bound": found["lower_bound"]}]
+        check_workload(problem, recompute)
+    result = _document(workload, capacity, model, recompute, others, cast)
+    result["levels"] = [{"boundary": "L2 to SMs", "capacity": result["capacity"], "lower_bound": result["lower_bound"]}]
     if target.machine is not None:  # the next boundary: whatever the SMs do, the chip as a whole moves this much
         chip = chip_capacity(target.machine, workload, target.accumulator_bytes)
-        dram = family_of(workload).lower_bound(workload, chip.elements, recompute, chip.room)
+        dram = family_of(workload).lower_bound(workload, chip.elements, recompute, chip.memory)
         level = {"boundary": "DRAM to chip", "capacity": chip.to_json(), "lower_bound": dram.to_json()}
-        found["levels"].append(level)
-    return SmBound(workload, target, model, found)
+        result["levels"].append(level)
+    return SmBound(workload, target, model, result)

@@ -14,7 +14,8 @@ from pebble.game.buffer_model import BufferModel
 from pebble.models.machine import Machine
 from pebble.reports.base import Report
 from pebble.reports.options import Buffers
-from pebble.reports.sm_bound import SmCapacity, atomic_adds, into_sms, read_buffers, read_sms, sm_capacity
+from pebble.reports.sm_bound import atomic_adds, into_sms
+from pebble.reports.sm_memory import SmCapacity, read_buffers, read_sms, sm_capacity
 from pebble.reports.target import Target, TargetOptions, read_target
 from pebble.schedules.tile import TileShape
 from pebble.units import format_bytes, format_ratio
@@ -50,6 +51,7 @@ class SmComparison(Report):
     schedules: tuple[tuple[str, OnSms], ...]
 
     question = "compare"
+    table_keys = ("name", "from_l2_bytes", "from_other_sms_bytes", "to_l2_bytes", "cost_bytes", "ratio_to_lower_bound")
 
     @property
     def machine(self) -> Machine | None:
@@ -57,10 +59,10 @@ class SmComparison(Report):
 
     def summary(self) -> str:
         name, best = self.schedules[0]
-        moved = float(best.cost_bytes(self.buffers.omega))
+        traffic = float(best.cost_bytes(self.buffers.omega))
         return (
-            f"{self.workload.label}, L2 to SMs, {self.buffers}: {name} moves {format_bytes(moved)}, "
-            f"{format_ratio(moved / self.bound.bytes, '.2f')}x the bound of {format_bytes(self.bound.bytes)}"
+            f"{self.workload.label}, L2 to SMs, {self.buffers}: {name} moves {format_bytes(traffic)}, "
+            f"{format_ratio(traffic / self.bound.bytes, '.2f')}x the bound of {format_bytes(self.bound.bytes)}"
         )
 
     def rows(self) -> list[dict[str, Any]]:
@@ -150,10 +152,10 @@ def compare_sms(
     InputError
         Pooled buffers, or a malformed option.
     """
-    told = accounting(workload)
-    check_workload(told)
+    problem = accounting(workload)
+    check_workload(problem)
     target = read_target(**where)
-    model = read_buffers(buffers.kind, read_sms(sms, target), buffers.omega, buffers.topology, target.machine)
+    model = read_buffers(buffers.buffers, read_sms(sms, target), buffers.omega, buffers.topology, target.machine)
     if model.memories == 1:
         raise InputError(
             f"compare: got --buffers {model.kind}, expected sm-local or connected: no SM has a pooled memory."
@@ -162,15 +164,15 @@ def compare_sms(
     default = kernel_family(workload).default_tile(workload)
     shape = default if tile is None else TileShape.parse(tile, default.bk)
     share = balanced_share(workload, model.sms)
-    found: dict[str, tuple[str, OnSms]] = {}
+    result: dict[str, tuple[str, OnSms]] = {}
     for name, schedule in _candidates(workload, capacity.schedule_elements, model, shape):
-        found.setdefault(schedule.name, (name, schedule))
+        result.setdefault(schedule.name, (name, schedule))
     return SmComparison(
         workload,
         target,
         capacity,
         model,
-        buffer_lower_bound(told, capacity.elements, model),
-        buffer_lower_bound(told, capacity.elements, model, share),
-        tuple(sorted(found.values(), key=lambda pair: pair[1].cost_bytes(model.omega))),
+        buffer_lower_bound(problem, capacity.elements, model),
+        buffer_lower_bound(problem, capacity.elements, model, share),
+        tuple(sorted(result.values(), key=lambda pair: pair[1].cost_bytes(model.omega))),
     )

@@ -5,21 +5,30 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from pebble.errors import GapOpenError, InputError, check_flag
-from pebble.game import SINGLE, BufferModel, Cost, Game, Variant
+from pebble.game import SINGLE, BufferModel, Cost, Game, Pebbling, Variant, minimum_capacity
 from pebble.game import replay as play
 from pebble.game.moves import cost_to_json
+from pebble.models.machine import Machine
 from pebble.reports.base import Report
 from pebble.reports.dags import read_dag_source
-from pebble.reports.sm_bound import read_buffers
-from pebble.reports.target import whole
+from pebble.reports.known import known_bound
+from pebble.reports.on_sms import Beside, SmMemory, common_beside, read_memory, timeline
+from pebble.reports.sm_memory import MEASURED, read_buffers
+from pebble.reports.target import chip_of, find_gpu, whole
 from pebble.system.clock import Clock, OutOfTimeError, check_seconds
 from pebble.system.files import check_path
+from pebble.units import ceil_div
 
 if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+    from pebble.plots.pebbling import Event
     from pebble.solvers import Progress, SolveResult
 
 MAX_CAPACITY = 2**60
@@ -38,8 +47,8 @@ def shown_memories(capacity: int, buffers: BufferModel) -> str:
 
 def memories_document(buffers: BufferModel) -> dict[str, Any]:
     """The memories of a game as plain data; nothing for one."""
-    told = {} if buffers == SINGLE else buffers.to_json()
-    return {"buffers": told.pop("kind"), **told} if told else {}
+    spec = {} if buffers == SINGLE else buffers.to_json()
+    return {"buffers": spec.pop("kind"), **spec} if spec else {}
 
 
 @dataclass(frozen=True)
@@ -61,6 +70,37 @@ class GameRules:
     topology: str | None = None
     tasks_per_sm: int | str | None = None
     unit_weights: bool = False
+    gpu: str | Machine | None = None
+    machine: str | None = None
+    cache: str | None = None
+    level: str | None = None
+    balanced: bool = False
+
+    def memory(self, values: dict[str, Any], capacity: int | str | None) -> SmMemory:
+        """The memory, or each of them; gives ``values``, of the family, a type where it is in bytes.
+
+        Raises
+        ------
+        InputError
+            An option missing, out of range, or without what it needs.
+        """
+        if self.level not in (None, "l2", "dram"):
+            raise InputError(f"--level: got {self.level[:40]!r}, expected l2 or dram: what loads and stores go to.")
+        if self.level is not None and self.omega != MEASURED:
+            raise InputError(
+                f"--level: got {self.level}, expected --omega {MEASURED} with it: it says what is measured."
+            )
+        size = None if capacity is None else whole("--capacity", capacity, 0, MAX_CAPACITY)
+        where = {"gpu": self.gpu, "machine": self.machine, "cache": self.cache}
+        return read_memory(values, size, where, self.omega, self.level)
+
+    def share(self, tasks: int) -> int | None:
+        """The most tasks of an SM, of so many: given, or with ``balanced`` an even share."""
+        if not self.balanced:
+            return self.most_tasks
+        if self.tasks_per_sm is not None:
+            raise InputError("--balanced: got --tasks-per-sm beside it, expected one of them.")
+        return None if self.buffers is None else ceil_div(tasks, 2 if self.sms is None else int(self.sms))
 
     @property
     def most_tasks(self) -> int | None:
@@ -86,12 +126,15 @@ class GameRules:
             return self.buffers
         if self.buffers is not None and self.buffers != "single":
             sms = 2 if self.sms is None else whole("--sms", self.sms, 1, _MAX_SMS)
-            return read_buffers(self.buffers, sms, self.omega, self.topology)
+            chip = find_gpu(self.gpu) if self.gpu is not None else None
+            chip = chip_of(None, self.machine) if self.machine is not None else chip
+            return read_buffers(self.buffers, sms, self.omega, self.topology, chip, self.level or "l2")
         of_several = {
             "sms": self.sms,
             "omega": self.omega,
             "topology": self.topology,
             "tasks-per-sm": self.tasks_per_sm,
+            "balanced": self.balanced or None,
         }
         for option, value in of_several.items():
             if value is not None:
@@ -122,14 +165,25 @@ class Solution(Report):
         Pebbles (weight units), of each memory.
     result : SolveResult
         Bounds, moves, what proved them, why it stopped.
+    memory : SmMemory
+        What the capacity is.
+    most_tasks : int or None
+        That an SM may do.
     """
 
     label: str
     game: Game
     capacity: int
     result: SolveResult
+    memory: SmMemory
+    most_tasks: int | None = None
 
     question = "solve"
+
+    @property
+    def best(self) -> Pebbling | None:
+        """The cheapest pebbling found; None where none was."""
+        return self.result.pebbling
 
     @property
     def lower_bound(self) -> Cost:
@@ -145,6 +199,25 @@ class Solution(Report):
     def optimal(self) -> bool:
         """Whether the two meet."""
         return self.result.status == "optimal"
+
+    @cached_property
+    def common(self) -> list[Beside]:
+        """On several SMs, schedules in common use, replayed in the same game."""
+        return common_beside(self.game, self.capacity, self.result.buffers, self.most_tasks)
+
+    @property
+    def own(self) -> Beside | None:
+        """On several SMs, what was found, as these are told."""
+        if self.result.pebbling is None:
+            return None
+        replayed = play(self.game, self.result.pebbling)
+        tasks = tuple(sm.computations for sm in replayed.per_sm)
+        return Beside("found here", replayed.cost, tasks, len(self.timeline))
+
+    @property
+    def timeline(self) -> list[list[str]]:
+        """On several SMs, the pebbling line by line, a column an SM."""
+        return timeline(self.game, self.result.moves, self.result.buffers.sms)
 
     @property
     def moves(self) -> list[list[str | int]]:
@@ -170,10 +243,13 @@ class Solution(Report):
             "variant": str(result.variant),
         }
         if result.buffers != SINGLE:
-            document |= {**memories_document(result.buffers), "per_sm": None}
+            document |= {**memories_document(result.buffers), **self.memory.to_json(), "per_sm": None}
             if result.pebbling is not None:
                 each = [sm.to_json() for sm in play(self.game, result.pebbling).per_sm]
                 document["per_sm"] = {key: [sm[key] for sm in each] for key in each[0]}
+            if result.buffers.memories > 1:
+                document["common_schedules"] = [item.to_json() for item in self.common]
+                document["timeline"] = self.timeline
         return document | {
             "solver": result.solver,
             "status": result.status,
@@ -186,6 +262,38 @@ class Solution(Report):
             "details": dict(result.details),
             "moves": self.moves,
         }
+
+    def plot(self, ax: Axes | None = None) -> Axes:
+        """Which value is in fast memory when, with its loads, stores and computations.
+
+        Raises
+        ------
+        InputError
+            No pebbling was found, it is too long to draw, or it is one of several memories.
+        """
+        from pebble.plots.pebbling import plot_pebbling
+        from pebble.plots.save import axes, small_title
+
+        ax = plot_pebbling(self._events, self.capacity, axes(ax))
+        small_title(ax, self.summary())
+        ax.legend(frameon=False, loc="upper left", bbox_to_anchor=(1, 1))
+        return ax
+
+    def figure(self) -> Figure:
+        """The same, and below it how many values are in fast memory."""
+        from pebble.plots.pebbling import pebbling_figure
+
+        return pebbling_figure(self._events, self.capacity, self.summary())
+
+    @property
+    def _events(self) -> list[Event]:
+        from pebble.plots.pebbling import move_events
+
+        if self.result.buffers != SINGLE:
+            raise InputError(f"plot: got a pebbling of {self.result.buffers}, expected one of one memory.")
+        if not self.result.moves:
+            raise InputError("plot: no pebbling was found; give `pebble.solve` more time.")
+        return move_events(self.moves)
 
     def certify(
         self,
@@ -204,14 +312,18 @@ class Solution(Report):
         GapOpenError
             ``log``, and no refutation was found in time.
         InputError
-            Several memories, which the checker does not know yet, or a file that cannot be written.
+            A log of several memories, pooled buffers, a game too large, or a file that cannot be written.
         """
-        if self.result.buffers != SINGLE:
-            raise InputError("certify: the checker does not know games of several memories yet.")
+        from pebble.proof.on_sms import game_certificate
         from pebble.proof.optimum import solve_certificate
 
         check_path("certify", path)
         check_seconds("seconds", seconds)
+        if self.result.buffers != SINGLE:
+            if log:
+                raise InputError("certify: a log of cutting planes is of a game of one memory.")
+            tell("proving a bound by windows of tasks")
+            return game_certificate(self.game, self.capacity, self.result, self.most_tasks, Path(path))
 
         if log:
             from pebble.proof.refutation import check_can_refute
@@ -230,7 +342,7 @@ def read_game(
 
 
 def solve_game(
-    dag: Any, parameters: Mapping[str, Any], capacity: int | str, rules: GameRules, effort: Effort
+    dag: Any, parameters: Mapping[str, Any], capacity: int | str | None, rules: GameRules, effort: Effort
 ) -> Solution:
     """The cheapest pebbling, proved, or the tightest interval; arguments and errors as for `pebble.solve`."""
     progress = effort.progress
@@ -238,35 +350,35 @@ def solve_game(
         raise InputError(f"progress: got {str(progress)[:40]!r}, expected a function that takes a Progress.")
     check_flag("unit_weights", rules.unit_weights)
     clock = Clock(effort.time_limit, effort.stop)
-    memories, most = rules.memories, rules.most_tasks
-    size, seed = (
-        whole("--capacity", capacity, 0, MAX_CAPACITY),
-        whole("--seed", effort.seed, -MAX_CAPACITY, MAX_CAPACITY),
-    )
+    memories, values = rules.memories, dict(parameters)
+    memory, seed = rules.memory(values, capacity), whole("--seed", effort.seed, -MAX_CAPACITY, MAX_CAPACITY)
+    size = memory.capacity
     try:
-        label, game = clock.finish(lambda: read_game(dag, parameters, rules.variant, rules.unit_weights))
+        label, game = clock.finish(lambda: read_game(dag, values, rules.variant, rules.unit_weights))
     except OutOfTimeError:
         error = GapOpenError(
             f"solve: nothing proved yet: {clock.why_over()}, before the DAG was ready; give it more time."
         )
         error.reason, error.seconds = f"{clock.why_over()}, before the DAG was ready", clock.passed
         raise error from None
+    from pebble.solvers import Known
     from pebble.solvers import solve as run
-    from pebble.solvers.explicit_start import explicit_pebbling
+    from pebble.solvers.explicit_start import explicit_start
 
-    limited = most is not None and most < len(game.tasks)
+    most = rules.share(len(game.tasks))
+    known, model = 0, memories or SINGLE
+    if size >= minimum_capacity(game):
+        known = known_bound(dag, values, game, size, model, most)
     result = run(
         game,
         size,
         None,
         effort.solver,
-        clock.seconds,
+        clock,
         seed,
         progress,
-        upper_hint=None if limited else lambda: explicit_pebbling(game, (memories or SINGLE).memory_size(size)),
-        stop=clock.stop,
-        started=clock.started,
+        Known(lambda: explicit_start(game, size, model, most), known),
         buffers=memories,
         most_tasks_per_sm=most,
     )
-    return Solution(label, game, size, result)
+    return Solution(label, game, size, result, memory, most)

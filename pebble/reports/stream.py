@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypedDict, Unpack
 
 from pebble.models.machine import Machine
 from pebble.models.sm_constants import Constant, dram_constants, own_constant
 from pebble.models.stream_model import StreamKernel, StreamModel, stream_model
 from pebble.reports.base import Report
-from pebble.reports.target import chip_of, whole
+from pebble.reports.options import spelled_out
+from pebble.reports.target import check_options, chip_of, whole
 from pebble.units import format_seconds
 from pebble.workloads.base import element_bytes
 
@@ -65,6 +66,33 @@ class Stream(Report):
         }
 
 
+class StreamShape(TypedDict, total=False):
+    """What some streaming kernels have.
+
+    Attributes
+    ----------
+    inputs : int
+        elementwise: arrays that are read.
+    row : int
+        softmax, norm: items of a row.
+    bits, group : int
+        dequantize: of a weight, and weights that share a scale.
+    side, radius : int
+        halo: of a tile, and how far it looks beyond.
+    threads : int
+        Of a block.
+    """
+
+    inputs: int | str | None
+    row: int | str | None
+    bits: int | str | None
+    group: int | str | None
+    side: int | str | None
+    radius: int | str | None
+    threads: int | str | None
+
+
+@spelled_out(StreamShape)
 def stream(
     kind: str,
     items: int | str,
@@ -73,7 +101,7 @@ def stream(
     gpu: str | Machine | None = None,
     machine: str | None = None,
     dram_latency: float | None = None,
-    **options: int | str | None,
+    **options: Unpack[StreamShape],
 ) -> Stream:
     """Items a thread and vector width of an elementwise kernel, reduction, softmax, norm, dequantisation or halo.
 
@@ -89,8 +117,8 @@ def stream(
         A SKU, or a machine file.
     dram_latency : float, optional
         Cycles, instead of the machine file's.
-    **options : int
-        ``inputs``, ``row``, ``bits``, ``group``, ``side``, ``radius`` and ``threads`` of a block.
+    **options
+        What some kernels have: `StreamShape`.
 
     Returns
     -------
@@ -110,6 +138,7 @@ def stream(
     16
     """
     chip = chip_of(gpu, machine)
+    check_options(options, StreamShape.__optional_keys__, "stream")
     given = {name: whole(f"--{name}", value, 1, 2**50) for name, value in options.items() if value is not None}
     kernel = StreamKernel(kind, whole("--items", items, 1, 2**50), element_bytes(dtype), **given)
     latency, rate = dram_constants(chip)

@@ -1,20 +1,21 @@
-"""Where a workload runs: a machine, or a bare memory."""
+"""Where a workload runs: a machine, or a bare memory; and what its partial sums take there."""
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
-from typing import TypedDict, Unpack
+from typing import SupportsIndex, TypedDict, Unpack, cast
 
 from pebble.errors import InputError, UnknownNameError
+from pebble.models.kernel_fit import ACCUMULATOR_BYTES
 from pebble.models.machine import Machine, load_machine, load_machine_file
-from pebble.reports.accumulators import game_of, read_accumulators
 from pebble.units import Size, parse_size
 
 MAX_SMS = 100_000
 
 
-class TargetOptions(TypedDict, total=False):
+class PlaceOptions(TypedDict, total=False):
     """Where a workload runs: exactly one of the three.
 
     Attributes
@@ -25,13 +26,22 @@ class TargetOptions(TypedDict, total=False):
         A machine file of your own.
     cache : str or Size
         One memory of this size: ``"40MiB"``, ``"8192el"``.
-    accumulators : {"fp32", "off"}
-        Whether partial sums take 4 bytes, as on a GPU (by default with ``gpu`` and ``machine``), or what they end as.
     """
 
     gpu: str | Machine | None
     machine: str | None
     cache: str | Size | None
+
+
+class TargetOptions(PlaceOptions, total=False):
+    """Where a workload runs, and what its partial sums take.
+
+    Attributes
+    ----------
+    accumulators : {"fp32", "off"}
+        Whether partial sums take 4 bytes, as on a GPU (by default with ``gpu`` and ``machine``), or what they end as.
+    """
+
     accumulators: str | None
 
 
@@ -117,9 +127,9 @@ def read_target(**where: Unpack[TargetOptions]) -> Target:
     check_options(where, TargetOptions.__optional_keys__, "bound")
     given = {key: value for key, value in where.items() if value is not None}
     accumulators = given.pop("accumulators", None)
-    found = _read_where(given)
-    width, words = read_accumulators(accumulators, found.machine is not None)
-    return replace(found, words=found.words + words, accumulator_bytes=width)
+    result = _read_where(given)
+    width, words = read_accumulators(accumulators, result.machine is not None)
+    return replace(result, words=result.words + words, accumulator_bytes=width)
 
 
 def _read_where(given: Mapping[str, object]) -> Target:
@@ -132,7 +142,7 @@ def _read_where(given: Mapping[str, object]) -> Target:
         return Target(None, size, ("--cache", size.text))
     if key == "machine" and isinstance(value, str):
         return Target(load_machine_file(value), None, ("--machine", value))
-    machine = find_gpu(value)  # type: ignore[arg-type]
+    machine = find_gpu(cast("str | Machine", value))  # it says what it got
     return Target(machine, None, ("--gpu", machine.sku))
 
 
@@ -147,9 +157,9 @@ def chip_of(gpu: str | Machine | None, machine: str | None) -> Machine:
     if (gpu is None) == (machine is None):
         got = "neither" if gpu is None else "both"
         raise InputError(f"machine: got {got} of --gpu and --machine, expected exactly one: --gpu SKU, --machine FILE.")
-    found = read_target(gpu=gpu, machine=machine).machine
-    assert found is not None
-    return found
+    result = read_target(gpu=gpu, machine=machine).machine
+    assert result is not None
+    return result
 
 
 def target_of(options: TargetOptions) -> Target:
@@ -177,11 +187,38 @@ def whole(option: str, value: object, least: int, most: int) -> int:
         Not one.
     """
     try:
-        if isinstance(value, bool):
+        if isinstance(value, bool) or not isinstance(value, str | SupportsIndex):
             raise TypeError
-        number = int(value) if isinstance(value, str) else int(value.__index__())  # type: ignore[attr-defined]
-    except (ValueError, AttributeError, TypeError):
+        number = int(value) if isinstance(value, str) else operator.index(value)
+    except (ValueError, TypeError):
         raise InputError(f"{option}: got {str(value)[:40]!r}, expected a whole number such as 4096.") from None
     if not least <= number <= most:
         raise InputError(f"{option}: got {number}, expected a whole number from {least} to {most}.")
     return number
+
+
+FP32, OFF = ACCUMULATORS = ("fp32", "off")
+PARTIAL_SUMS = "a cell takes 4 bytes, held or spilled, from its first product until it is complete"
+
+
+def game_of(accumulator_bytes: int) -> str:
+    """The name of the game in which partial sums take so many bytes; 0: what they end as."""
+    return FP32 if accumulator_bytes else OFF
+
+
+def read_accumulators(given: object, on_machine: bool) -> tuple[int, tuple[str, ...]]:
+    """Bytes of a partial sum (0: what it ends as), and how the command line says it where it is not the usual game.
+
+    Usual is fp32 on a machine and off for a bare memory.
+
+    Raises
+    ------
+    UnknownNameError
+        No such width.
+    """
+    usual = FP32 if on_machine else OFF
+    if given is None or given == usual:
+        return (ACCUMULATOR_BYTES if on_machine else 0), ()
+    if given not in ACCUMULATORS:
+        raise UnknownNameError("width of partial sums", str(given), ACCUMULATORS, "pebble bound --help")
+    return (ACCUMULATOR_BYTES if given == FP32 else 0), ("--accumulate", str(given))

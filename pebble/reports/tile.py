@@ -13,15 +13,19 @@ from pebble.models.machine import Machine
 from pebble.models.sm_constants import constants_of
 from pebble.models.tile_model import BARRIER_BYTES, KTile, TileModel, check_registers, tile_model
 from pebble.reports.base import Report
+from pebble.reports.kernel_time import SUSTAINED, UNSUSTAINED
+from pebble.reports.options import spelled_out
 from pebble.reports.target import MAX_SMS, chip_of, whole
 from pebble.schedules.tile import TileShape
-from pebble.timing.waves import ModelledTime
-from pebble.tuning import Progress, silent
-from pebble.tuning.advisors import ADVISORS, Advice, Advisor, Timed, Timer, best_timed, parse_advisor
+from pebble.timing.modelled import ModelledTime
+from pebble.tuning import Progress, silent, told_to, with_bar
+from pebble.tuning.advisors import ADVISORS, Advice, Advisor, TimedKernel, Timer, best_timed, parse_advisor
+from pebble.tuning.choice import Question, chooser
 from pebble.units import ceil_div
 from pebble.workloads.base import Workload
 
 _OURS = "ours"
+_SAME = 0.999  # times as long is no faster
 _TIMED = 1  # of another advisor's kernels; the rest are ranked by its own measure
 ESTIMATE = (
     "modelled times are estimates wave by wave at rates that kernels sustain; multicast is not in them: where a rule "
@@ -64,6 +68,8 @@ class Choice:
         How it sits on an SM, and which roof it is under.
     time : ModelledTime or None
         None where only the advisor's own measure ranks it.
+    sustained_seconds : float or None
+        Run again and again; None where that is not modelled.
     tile : str
         As the family writes it.
     warps : int
@@ -73,8 +79,16 @@ class Choice:
     advice: Advice
     model: TileModel
     time: ModelledTime | None
+    sustained_seconds: float | None
     tile: str
     warps: int
+
+    @property
+    def seconds(self) -> float | None:
+        """What kernels are ranked by: the sustained time where it is modelled."""
+        if self.sustained_seconds is not None:
+            return self.sustained_seconds
+        return None if self.time is None else self.time.seconds
 
     def to_json(self) -> dict[str, Any]:
         """Plain data for ``--json``."""
@@ -94,6 +108,7 @@ class Choice:
             "last_wave_use": self.model.last_wave_use,
             "shared_bytes_per_block": advice.needs.shared_bytes,
             "modelled_seconds": time.seconds if time else None,
+            "sustained_seconds": self.sustained_seconds,
             "dram_bytes": time.dram_bytes if time else None,
             "binds": time.binds if time else None,
             "simulated_share": time.simulated_share if time else None,
@@ -122,6 +137,8 @@ class TileAdvice(Report):
     notes: tuple[str, ...]
 
     question = "tile"
+    table_keys = ("tile", "schedule", "stages", "blocks_per_sm", "modelled_seconds", "dram_bytes", "advisor")
+    bar_keys = ("modelled_seconds",)
 
     @property
     def machine(self) -> Machine | None:
@@ -133,8 +150,11 @@ class TileAdvice(Report):
         return self.choices[0]
 
     def summary(self) -> str:
-        advice, time = self.best.advice, self.best.time
-        took = f", {time.seconds * 1e6:,.1f} us by the model, bound by {next(iter(time.binds))}" if time else ""
+        advice, time, seconds = self.best.advice, self.best.time, self.best.seconds
+        took = ""
+        if time is not None and seconds is not None:
+            how = "" if self.best.sustained_seconds is None else " sustained"
+            took = f", {seconds * 1e6:,.1f} us{how} by the model, bound by {next(iter(time.binds))}"
         who = self.advisor.name if self.advisor else "as asked"
         return (
             f"{self.workload.label} on {self.gpu.name}, {who}: tile {self.best.tile}, {advice.stages} stages, "
@@ -161,6 +181,8 @@ class TileAdvice(Report):
         }
 
 
+@with_bar
+@spelled_out(OwnKernel)
 def tile(
     workload: Workload,
     advisor: str = _OURS,
@@ -168,7 +190,7 @@ def tile(
     gpu: str | Machine | None = None,
     machine: str | None = None,
     sms: int | str | None = None,
-    progress: Progress = silent,
+    progress: Progress | bool = True,
     **own: Unpack[OwnKernel],
 ) -> TileAdvice:
     """Block tile, stages and warps for a workload.
@@ -183,8 +205,9 @@ def tile(
         A SKU, or a machine file.
     sms : int, optional
         SMs that the kernel may use; by default all.
-    progress : callable, optional
-        Called with each kernel that is about to be timed.
+    progress : bool or callable
+        False: no bar, which else is shown on a terminal and in a notebook. Or a function: called with
+        each kernel that is about to be timed.
     **own
         A kernel of your own instead of an advisor's: `OwnKernel`.
 
@@ -212,20 +235,21 @@ by the model, bound by shared
     kernel_family(workload)
     chosen = parse_advisor(advisor)
     count = chip.sms if sms is None else whole("--sms", sms, 1, min(MAX_SMS, chip.sms))
-    timer = Timer(workload, chip, progress)
+    show = told_to(progress)
+    timer = Timer(workload, chip, show)
     if own.get("tile") is not None:
         if advisor != _OURS:
             raise InputError(f"--tile: got {own['tile']} with --advisor {advisor}, expected one of the two.")
-        found = timer.fastest(_own(timer, count, own))
-        return TileAdvice(workload, chip, None, (_choice(timer, found.advice, found),), (ESTIMATE, *_in_part([found])))
+        result = timer.fastest(_own(timer, count, own))
+        return TileAdvice(
+            workload, chip, None, (_choice(timer, result.advice, result),), (ESTIMATE, *_in_part([result]))
+        )
     for option, value in own.items():
         if value is not None:
             flag = option.replace("_", "-")
             raise InputError(f"--{flag}: got {value} without --tile, expected --tile BMxBNxBK beside it.")
     if advisor == _OURS:
-        ranked = best_timed(workload, chip, count, _seeds(workload, chip, count), progress)
-        choices = tuple(_choice(timer, timed.advice, timed) for timed in ranked)
-        return TileAdvice(workload, chip, chosen, choices, (ESTIMATE, *_in_part(ranked)))
+        return _ranked(workload, chip, count, show)
     advised = chosen.advise(workload, chip, count)
     times = [timer.timed(advice) for advice in advised[:_TIMED]] + [None] * (len(advised) - _TIMED)
     choices = tuple(_choice(timer, advice, timed) for advice, timed in zip(advised, times, strict=True))
@@ -233,9 +257,37 @@ by the model, bound by shared
     return TileAdvice(workload, chip, chosen, choices, (note, ESTIMATE, *_in_part(times)))
 
 
-def _in_part(found: Sequence[Timed | None]) -> tuple[str, ...]:
+def _ranked(workload: Workload, chip: Machine, sms: int, progress: Progress) -> TileAdvice:
+    """The kernel that `pebble.advise` picks, then others by their modelled time."""
+    who = chooser(Question(workload, chip, sms))
+    who.timer.progress = progress
+    try:
+        best = who.choice.best
+        others = best_timed(workload, chip, sms, _seeds(workload, chip, sms), who.timer)
+    finally:
+        who.timer.progress = silent
+    others = [timed for timed in others if _kernel(timed) != _kernel(best)]
+    ranked = [best, *others]
+    faster = [timed for timed in others if timed.seconds < _SAME * best.seconds]
+    notes = [ESTIMATE, UNSUSTAINED if best.sustained is None else SUSTAINED, *_in_part(ranked)]
+    if faster:
+        tile = who.timer.family.tile_text(faster[0].advice.tile)
+        notes.append(
+            f"`pebble advise` picks the first: among tiles that `pebble export` writes, those within 2 % at a glance; "
+            f"tile {tile} is modelled {1 - faster[0].seconds / best.seconds:.1%} faster"
+        )
+    choices = tuple(_choice(who.timer, timed.advice, timed) for timed in ranked)
+    return TileAdvice(workload, chip, parse_advisor(_OURS), choices, tuple(notes))
+
+
+def _kernel(timed: TimedKernel) -> tuple[TileShape, int, int]:
+    """What tells kernels apart, whatever their order."""
+    return timed.advice.tile, timed.advice.stages, timed.advice.blocks_per_sm
+
+
+def _in_part(results: Sequence[TimedKernel | None]) -> tuple[str, ...]:
     """What a reader must know where kernels were too long to simulate whole."""
-    least = min((timed.time.simulated_share for timed in found if timed), default=1.0)
+    least = min((timed.time.simulated_share for timed in results if timed), default=1.0)
     if least == 1:
         return ()
     return (
@@ -246,17 +298,17 @@ def _in_part(found: Sequence[Timed | None]) -> tuple[str, ...]:
 
 def _seeds(workload: Workload, machine: Machine, sms: int) -> tuple[Advice, ...]:
     """What the other advisors choose, where they are for this."""
-    found = []
+    results = []
     for advisor in ADVISORS.values():
         if advisor.name != _OURS:
             try:
-                found.append(advisor.advise(workload, machine, sms)[0])
+                results.append(advisor.advise(workload, machine, sms)[0])
             except InputError:
                 continue
-    return tuple(found)
+    return tuple(results)
 
 
-def _choice(timer: Timer, advice: Advice, timed: Timed | None) -> Choice:
+def _choice(timer: Timer, advice: Advice, timed: TimedKernel | None) -> Choice:
     workload, machine, tile = timer.workload, timer.machine, advice.tile
     columns, depth, resident = timer.family.k_tile(workload, tile)
     step = KTile(tile.bm, columns, depth, workload.in_bytes, constants_of(machine, workload.dtype), resident)
@@ -264,7 +316,7 @@ def _choice(timer: Timer, advice: Advice, timed: Timed | None) -> Choice:
         machine,
         step,
         advice.needs,
-        tiles=timer.family.kernel.work(workload, tile)[0].blocks,
+        blocks=[product.blocks for product in timer.family.kernel.work(workload, tile)],
         flops=workload.flops,
         dram_bytes=timed.time.dram_bytes if timed else workload.compulsory_bytes,
         scale_bytes=advice.scale_bytes,
@@ -273,7 +325,8 @@ def _choice(timer: Timer, advice: Advice, timed: Timed | None) -> Choice:
         sms=advice.sms,
     )
     warps = ceil_div(advice.threads, warp_threads(machine))
-    return Choice(advice, model, timed.time if timed else None, timer.family.tile_text(tile), warps)
+    sustained = None if timed is None or timed.sustained is None else timed.sustained.seconds
+    return Choice(advice, model, timed.time if timed else None, sustained, timer.family.tile_text(tile), warps)
 
 
 def _own(timer: Timer, sms: int, own: OwnKernel) -> Advice:
@@ -297,7 +350,7 @@ def _own(timer: Timer, sms: int, own: OwnKernel) -> Advice:
             f"expected a kernel that {machine.name} can run: it needs {'; '.join(map(str, fit.over))}; use a smaller "
             "tile, fewer stages, other warps or fewer blocks."
         )
-    schedule = family.parse_schedule(family.daily[0])
+    schedule = family.parse_schedule(family.baseline[0])
     barriers = BARRIER_BYTES * (needs.stage_more_bytes > 0)
     return Advice(
         shape, held, fit.threads, sms, blocks, needs, schedule, "none", 0.0, "own",

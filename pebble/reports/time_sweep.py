@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple, Unpack
 
 from pebble.errors import InputError, UnknownNameError
@@ -11,15 +11,19 @@ from pebble.models.machine import Machine
 from pebble.reports.base import Report
 from pebble.reports.kernel_time import (
     MILLI,
-    Timed,
+    SUSTAINED,
+    UNSUSTAINED,
+    TimedSchedule,
     fastest,
     floor_word,
     kernel_floor,
+    power_of_kernel,
+    sustained_row,
     time_notes,
     time_row,
     timed_kernel,
 )
-from pebble.reports.simulated_kernel import Kernel, KernelOptions
+from pebble.reports.simulated_kernel import KernelOptions, SimulatedKernel
 from pebble.reports.target import whole
 from pebble.system.parallel import each
 from pebble.timing.floor import TimeFloor
@@ -29,16 +33,14 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-TILES = (None, "128x256", "128x64", "64x128", "64x64", "32x64")  # the family's own first
-
 
 class Step(NamedTuple):
     """One value of the size: the fastest kernel for it, and the floor."""
 
     value: int
     workload: Workload
-    kernel: Kernel
-    best: Timed
+    kernel: SimulatedKernel
+    best: TimedSchedule
     floor: TimeFloor
 
 
@@ -92,9 +94,10 @@ class Sweep(Report):
                 "name": step.best.order,
                 "tile": step.kernel.tile,
                 **time_row(step.best.time),
+                **sustained_row(step.best.sustained),
                 "floor_ms": step.floor.seconds * MILLI,
                 "floor_binds": floor_word(step.floor),
-                "tflops": step.workload.flops / step.best.time.seconds / 1e12,
+                "tflops": step.workload.flops / step.best.ranked_seconds / 1e12,
             }
             for step in self.steps
         ]
@@ -132,13 +135,12 @@ def resized(workload: Workload, size: str, value: int) -> Workload:
     InputError
         Not a value for it.
     """
-    sizes = [f.name for f in fields(workload) if isinstance(getattr(workload, f.name), int)]  # type: ignore[arg-type]
-    sizes = [name for name in sizes if not isinstance(getattr(workload, name), bool)]
+    sizes = [name for name, now in workload.values().items() if isinstance(now, int) and not isinstance(now, bool)]
     if size == "tokens" and "m" in sizes and size not in sizes:
         size = "m"  # the rows of a layer's product
     if size not in sizes:
         raise UnknownNameError("size", size, sizes, "pebble workloads")
-    return replace(workload, **{size: value})  # type: ignore[type-var]
+    return workload.replaced(**{size: value})
 
 
 def time_sweep(
@@ -147,33 +149,22 @@ def time_sweep(
     schedules: str | Sequence[str] | None = None,
     **options: Unpack[KernelOptions],
 ) -> Sweep:
-    """The fastest kernel for each value of a size; arguments and errors as for `pebble.time`.
+    """The fastest order for each value of a size; arguments and errors as for `pebble.time`.
 
-    Without ``tile`` the fastest of a few that fit is taken: few rows need small tiles to keep all SMs busy.
+    Without ``tile`` each has the kernel of `pebble.advise`: few rows need small tiles to keep all SMs busy.
     """
     size, values = sweep
-    tiles = TILES if options.get("tile") is None else (options["tile"],)
     every = [resized(workload, size, value) for value in values]
 
     def step(at: int) -> Step:
-        found: list[tuple[Kernel, Timed]] = []
-        refused: InputError | None = None
-        for tile in tiles:
-            try:
-                asked: KernelOptions = {**options, "tile": tile}
-                kernel, rates = timed_kernel(every[at], **asked)
-                found.append((kernel, fastest(every[at], schedules, kernel, rates)))
-            except InputError as error:  # a tile that does not fit
-                refused = refused or error
-        if not found:
-            assert refused is not None
-            raise refused
-        kernel, best = min(found, key=lambda pair: pair[1].time.seconds)
+        kernel, rates = timed_kernel(every[at], **options)
+        best = fastest(every[at], schedules, kernel, rates, power_of_kernel(every[at], kernel))
         return Step(values[at], every[at], kernel, best, kernel_floor(every[at], kernel))
 
     steps = dict(each(step, list(range(len(values)))))
     done = tuple(steps[at] for at in range(len(values)))
-    return Sweep(workload, size, done, time_notes(workload))
+    how = SUSTAINED if all(item.best.sustained for item in done) else UNSUSTAINED
+    return Sweep(workload, size, done, (*time_notes(workload), how))
 
 
 def read_sweep(given: str | Mapping[str, Sequence[int]]) -> tuple[str, list[int]]:

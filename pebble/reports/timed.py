@@ -16,7 +16,7 @@ from pebble.workloads.base import Workload
 
 
 @dataclass(frozen=True)
-class Timed:
+class WorkloadTime:
     """What a workload takes at least in time, and about in energy.
 
     Attributes
@@ -46,14 +46,14 @@ class Timed:
         accumulator: str,
         recompute: bool = False,
         energy: str | None = None,
-    ) -> Timed:
+    ) -> WorkloadTime:
         """With a bound on the bytes between DRAM and what can be held."""
-        told = accounting(workload)
-        floor = time_floor(told, machine, dram, accumulator, recompute)
+        problem = accounting(workload)
+        floor = time_floor(problem, machine, dram, accumulator, recompute)
         if energy is None:
             return cls(workload, machine, floor)
         table = load_energy_table(energy)
-        into_sms, _ = sm_traffic(told, machine, recompute)
+        into_sms, _ = sm_traffic(problem, machine, recompute)
         return cls(workload, machine, floor, table, estimate(table, machine, workload, dram.bytes, into_sms.bytes))
 
     def energy_of(self, dram_bytes: int, l2_bytes: int) -> Energy | None:
@@ -62,10 +62,10 @@ class Timed:
 
     def to_json(self, verdict: str) -> dict[str, Any]:
         """Plain data for ``--json``."""
-        found: dict[str, Any] = {"time_floor": {**self.floor.to_json(), "verdict": verdict or None}}
+        result: dict[str, Any] = {"time_floor": {**self.floor.to_json(), "verdict": verdict or None}}
         if self.table is not None and self.energy is not None:
-            found["energy_estimate"] = {"of_the_bounds": self.energy.to_json(), **self.table.to_json()}
-        return found
+            result["energy_estimate"] = {"of_the_bounds": self.energy.to_json(), **self.table.to_json()}
+        return result
 
 
 def check_time_options(machine: Machine | None, accumulator: str | None, energy: str | None = None) -> str:

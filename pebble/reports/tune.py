@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Unpack
@@ -16,9 +16,9 @@ from pebble.reports.export import Exported, export
 from pebble.reports.kernel_notes import kernel_notes
 from pebble.reports.kernel_time import time_notes
 from pebble.reports.options import spelled_out
-from pebble.reports.simulated_kernel import Kernel, KernelOptions
+from pebble.reports.simulated_kernel import KernelOptions, SimulatedKernel
 from pebble.reports.tune_target import check_execution, default_conditions, read_conditions, read_kernels
-from pebble.reports.tune_time import TuneTimes, tuned_times
+from pebble.reports.tune_time import TuneTimes, times_of_ties, tuned_times
 from pebble.reports.tuned import (
     LESS,
     LESS_CACHE,
@@ -31,8 +31,20 @@ from pebble.reports.tuned import (
     tried_beyond,
 )
 from pebble.schedules.tables import TileTable
+from pebble.schedules.tile import TileShape
 from pebble.system.clock import Clock, check_seconds
-from pebble.tuning import OtherLaunch, Progress, Scored, Search, SetAside, launches, runnable, set_asides, silent
+from pebble.tuning import (
+    OtherLaunch,
+    Progress,
+    Scored,
+    Search,
+    SetAside,
+    launches,
+    runnable,
+    set_asides,
+    told_to,
+    with_bar,
+)
 from pebble.units import format_bytes
 from pebble.workloads.base import Workload
 
@@ -53,8 +65,8 @@ class Tuning(Report):
     executions : tuple of str
         Schedules are ranked by the most that they move under any of these.
     schedules : tuple of Tuned
-        The least first; in a tie what has a name.
-    daily : Tuned or None
+        The least first; in a tie for the first place the fastest by the model, then what has a name.
+    baseline : Tuned or None
         The best of the named schedules with their customary numbers, at any tile that was tried; None where the search
         ended before one was simulated.
     beyond : tuple of Beyond
@@ -69,19 +81,19 @@ class Tuning(Report):
     ended : str
         Why the search ended early: ``interrupted``, or the time limit; empty when nothing better was near.
     set_asides : tuple of SetAside
-        With an operand kept in L2: the least over all schedules, the best schedule, a daily one. Only what moves at
-        least 1 % less than the same schedule, and the best or the best daily one, without; ``best`` has none.
+        With an operand kept in L2: the least over all schedules, the best schedule, a common one. Only what moves at
+        least 1 % less than the same schedule, and the best or the best common one, without; ``best`` has none.
     launches : tuple of OtherLaunch
-        The best few and a daily schedule launched staggered, where the cache is one; a daily one with k in slices,
+        The best few and a common schedule launched staggered, where the cache is one; a common one with k in slices,
         where a GEMM has fewer tiles than run at once.
     times : TuneTimes or None
-        How long the best, the best daily one and the fastest take by the model; None where that has no time for them.
+        How long the best, the best common one and the fastest take by the model; None where that has no time for them.
     """
 
     workload: Workload
     executions: tuple[str, ...]
     schedules: tuple[Tuned, ...]
-    daily: Tuned | None
+    baseline: Tuned | None
     beyond: tuple[Beyond, ...]
     tiles: tuple[str, ...]
     counts: tuple[int, int, int, int]
@@ -93,6 +105,7 @@ class Tuning(Report):
     times: TuneTimes | None = None
 
     question = "tune"
+    table_keys = ("name", "tile", "worst_dram_bytes", "ratio_to_lower_bound", "worst_over_daily")
 
     @property
     def machine(self) -> Machine | None:
@@ -108,11 +121,11 @@ class Tuning(Report):
         """The best of those that have a table, which `save` writes; interleaved kernels, for one, have none."""
         return next((s for s in self.schedules if self._has_table(s)), None)
 
-    def _has_table(self, found: Tuned) -> bool:
-        if isinstance(found.schedule, TileTable):
+    def _has_table(self, result: Tuned) -> bool:
+        if isinstance(result.schedule, TileTable):
             return True
         try:
-            kernel_family(self.workload).table(self.workload, found.schedule, found.kernel.config)
+            kernel_family(self.workload).table(self.workload, result.schedule, result.kernel.config)
         except InputError:
             return False
         return True
@@ -131,32 +144,32 @@ class Tuning(Report):
     @property
     def distinct(self) -> tuple[tuple[Tuned, ...], ...]:
         """The schedules, those that move the same under every execution at the same tile together."""
-        found: dict[tuple[Any, ...], list[Tuned]] = {}
+        result: dict[tuple[Any, ...], list[Tuned]] = {}
         for s in self.schedules:
             key = (s.kernel.tile, *((t.dram_read_bytes, t.dram_write_bytes) for t in s.traffic))
-            found.setdefault(key, []).append(s)
-        return tuple(map(tuple, found.values()))
+            result.setdefault(key, []).append(s)
+        return tuple(map(tuple, result.values()))
 
     def summary(self) -> str:
-        best, daily = self.best, self.daily
-        moved, bound = format_bytes(best.worst.dram_bytes), format_bytes(best.bound.bound.bytes)
-        beside = f"; daily best {daily.name} {format_bytes(daily.worst.dram_bytes)}" if daily else ""
+        best, baseline = self.best, self.baseline
+        traffic, bound = format_bytes(best.worst.dram_bytes), format_bytes(best.bound.bound.bytes)
+        beside = f"; common best {baseline.name} {format_bytes(baseline.worst.dram_bytes)}" if baseline else ""
         return (
-            f"{self.workload.label}: {best.name}, tile {best.kernel.tile}, moves {moved}, {best.ratio:.2f}x the bound "
-            f"of {bound}{beside} ({best.kernel.cache}, {', '.join(self.executions)})"
+            f"{self.workload.label}: {best.name}, tile {best.kernel.tile}, moves {traffic}, {best.ratio:.2f}x the "
+            f"bound of {bound}{beside} ({best.kernel.cache}, {', '.join(self.executions)})"
         )
 
     def rows(self) -> list[dict[str, Any]]:
         """A row per schedule."""
-        found = []
+        results = []
         for s in self.schedules:
             row: dict[str, Any] = {"name": s.name, "tile": s.kernel.tile}
             for name, t in zip(self.executions, s.traffic, strict=True):
                 row |= {f"{name}_read_bytes": t.dram_read_bytes, f"{name}_write_bytes": t.dram_write_bytes}
             row |= {"worst_dram_bytes": s.worst.dram_bytes, "ratio_to_lower_bound": s.ratio}
-            row["worst_over_daily"] = s.worst.dram_bytes / self.daily.worst.dram_bytes if self.daily else None
-            found.append({**row, "words": s.words})
-        return found
+            row["worst_over_daily"] = s.worst.dram_bytes / self.baseline.worst.dram_bytes if self.baseline else None
+            results.append({**row, "words": s.words})
+        return results
 
     def document(self) -> dict[str, Any]:
         looked, simulated, named, all_named = self.counts
@@ -166,13 +179,13 @@ class Tuning(Report):
             "robust": list(self.executions),
             "lower_bound": self.best.bound.to_json(),
             "best": self.best.to_json(self.executions),
-            "best_daily": self.daily.to_json(self.executions) if self.daily else None,
+            "best_daily": self.baseline.to_json(self.executions) if self.baseline else None,
             "best_by_execution": {
                 name: {"name": s.name, "tile": s.kernel.tile, "dram_bytes": s.traffic[i].dram_bytes}
                 for i, (name, s) in enumerate(zip(self.executions, self.least_by_execution, strict=True))
             },
             "beyond": [
-                {"what": b.what, "best_dram_bytes": b.best_bytes, "daily_dram_bytes": b.daily_bytes}
+                {"what": b.what, "best_dram_bytes": b.best_bytes, "daily_dram_bytes": b.baseline_bytes}
                 for b in self.beyond
             ],
             "set_aside": set_aside_json(self.set_aside) if self.set_aside else None,
@@ -188,18 +201,18 @@ class Tuning(Report):
             "complete": not self.ended,
         }  # fmt: skip
 
-    def export(self, format: str = "json", found: Tuned | None = None) -> Exported:
+    def export(self, format: str = "json", result: Tuned | None = None) -> Exported:
         """A schedule (the best) as a table, a Triton file or a CUDA header; arguments and errors as `pebble.export`."""
-        best = found or self.best
+        best = result or self.best
         machine = best.kernel.target.machine
-        where = {"gpu": machine} if machine is not None else {"cache": best.kernel.target.cache}
+        options: KernelOptions = {"gpu": machine} if machine is not None else {"cache": best.kernel.target.cache}
         config = best.kernel.config
         schedule = best.schedule if isinstance(best.schedule, TileTable) else best.name
-        options = {"tile": str(config.tile), "sms": config.sms, "blocks_per_sm": config.blocks_per_sm}
+        options |= {"tile": str(config.tile), "sms": config.sms, "blocks_per_sm": config.blocks_per_sm}
         options |= {"policy": config.policy, "execution": config.execution.name}
-        return export(schedule, self.workload, format, **where, **options)  # type: ignore[arg-type]
+        return export(schedule, self.workload, format, **options)
 
-    def save(self, path: str | Path, found: Tuned | None = None) -> None:
+    def save(self, path: str | Path, result: Tuned | None = None) -> None:
         """Write a schedule (the best) as a table (.json), which `pebble export` and `pebble simulate` read.
 
         Raises
@@ -207,21 +220,21 @@ class Tuning(Report):
         InputError
             It cannot be written, or is a named schedule that has no table.
         """
-        self.export("json", found).save(path)
+        self.export("json", result).save(path)
 
     def plot(self, ax: Axes | None = None) -> Axes:
-        """The best schedules and the best daily one over the bound, as bars."""
+        """The best schedules and the best common one over the bound, as bars."""
         from pebble.plots.tune import MOST_BARS, TunedBar, plot_tuning
 
         shown = [tied[0] for tied in self.distinct[:MOST_BARS]]
-        if self.daily is not None and self.daily not in shown:
-            shown.append(self.daily)
+        if self.baseline is not None and self.baseline not in shown:
+            shown.append(self.baseline)
         bars = [
             TunedBar(
                 f"{s.name} ({s.kernel.tile})",
                 s.worst.dram_read_bytes / s.bound.bound.bytes,
                 s.worst.dram_write_bytes / s.bound.bound.bytes,
-                s == self.daily,
+                s == self.baseline,
             )
             for s in shown
         ]
@@ -229,13 +242,14 @@ class Tuning(Report):
         return plot_tuning(bars, self.best.bound.bound.bytes, of, ax)
 
 
+@with_bar
 @spelled_out(KernelOptions)
 def tune(
     workload: Workload,
     *,
     robust: str | Sequence[str] | None = None,
     time_limit: float = SECONDS,
-    progress: Progress = silent,
+    progress: Progress | bool = True,
     **options: Unpack[KernelOptions],
 ) -> Tuning:
     """Search for the schedule that moves least between L2 and DRAM.
@@ -249,8 +263,9 @@ def tune(
         by default these two, but ``free,free@90`` for causal attention on a GPU, whose waves would wait long.
     time_limit : float
         Seconds, after which the best so far is returned.
-    progress : callable, optional
-        Called with what is done, how many of it, and of how many.
+    progress : bool or callable
+        False: no bar, which else is shown on a terminal and in a notebook. Or a function: called with
+        what is done, how many of it, and of how many.
     **options
         Where and how it runs: `KernelOptions`, without ``execution``; ``tile`` may be several, separated by commas.
 
@@ -271,7 +286,7 @@ def tune(
     --------
     >>> import pebble
     >>> found = pebble.tune(pebble.Gemm(1024, 1024, 1024), cache="1MiB", sms=16)
-    >>> found.best.worst.dram_bytes <= found.daily.worst.dram_bytes, found.best.ratio >= 1
+    >>> found.best.worst.dram_bytes <= found.baseline.worst.dram_bytes, found.best.ratio >= 1
     (True, True)
     """
     if options.get("execution") is not None:
@@ -284,9 +299,54 @@ def tune(
     kernels = {kernel.config.tile: kernel for kernel in read_kernels(workload, options)}
     family = kernel_family(workload)
     family.check(workload, next(iter(kernels.values())).config)
-    bounds = {tile: trace_bound(workload, kernel) for tile, kernel in kernels.items()}
-    search = Search(family, workload, [k.config for k in kernels.values()], conditions, clock, progress)
+    spec = _teller(workload, kernels)
+    search = Search(family, workload, [k.config for k in kernels.values()], conditions, clock, told_to(progress))
     search.run()
+    return _tuning(search, list(kernels.values()), spec, options, why)
+
+
+def _tuning(
+    search: Search, kernels: Sequence[SimulatedKernel], spec: Callable[[Scored], Tuned], options: KernelOptions,
+    why: Sequence[str],
+) -> Tuning:  # fmt: skip
+    """The report of a search that is over: what ties is timed, and what is looked at beside the best."""
+    workload, conditions = search.workload, search.conditions
+    ties = search.ties()
+    seconds = times_of_ties(workload, [spec(tie) for tie in ties], conditions[0])
+    search.seconds = {tie.candidate.key: of_tie for tie, of_tie in zip(ties, seconds, strict=True)}
+    ranked = search.ranked()
+    baseline = next((s for s in ranked if s.baseline), None)
+    schedules = tuple(map(spec, ranked))
+    of_baseline = None if baseline is None else schedules[ranked.index(baseline)]
+    has_pinned = has_set_aside(schedules[0].kernel.target.machine)
+    beside = _Beside()
+    try:
+        beside.look(search, has_pinned, options)
+        if search.why_over != "interrupted":
+            every = [spec(scored) for scored in search.scored.values()]
+            beside.times = tuned_times(workload, schedules[0], of_baseline, every, conditions[0])
+    except KeyboardInterrupt:
+        search.why_over = "interrupted"
+    return Tuning(
+        workload,
+        tuple(condition.name for condition in conditions),
+        schedules,
+        of_baseline,
+        beside.beyond,
+        tuple(kernel.tile for kernel in kernels),
+        (len(search.looks), len(search.scored), *search.named_count),
+        search.clock.passed,
+        (*why, *_notes(search, kernels, beside), *search.family.notes(False)),
+        search.why_over or "",
+        tuple(kept.of(spec(kept.schedule)) for kept in beside.pinned),
+        tuple(launch.of(spec(launch.schedule)) for launch in beside.launched),
+        beside.times,
+    )
+
+
+def _teller(workload: Workload, kernels: Mapping[TileShape, SimulatedKernel]) -> Callable[[Scored], Tuned]:
+    """What makes a reader's schedule of one that was simulated."""
+    bounds = {tile: trace_bound(workload, kernel) for tile, kernel in kernels.items()}
 
     def told(scored: Scored) -> Tuned:
         plan, config = scored.candidate.plan, scored.candidate.config
@@ -295,61 +355,46 @@ def tune(
         schedule = runnable(workload, scored.candidate)
         return Tuned(plan.name, words, kernel, schedule, scored.traffic, bounds[config.tile], scored.named)
 
-    ranked = search.ranked()
-    daily = next((s for s in ranked if s.daily), None)
-    schedules = tuple(map(told, ranked))
-    of_daily = None if daily is None else schedules[ranked.index(daily)]
-    times: TuneTimes | None = None
+    return told
+
+
+@dataclass
+class _Beside:
+    """What is looked at beside the schedules of a search; each stays empty where it was interrupted before."""
+
     pinned: tuple[SetAside[Scored], ...] = ()
     launched: tuple[OtherLaunch[Scored], ...] = ()
     beyond: tuple[Beyond, ...] = ()
-    try:
-        if has_set_aside(kernels[ranked[0].candidate.config.tile].target.machine):
-            pinned = set_asides(search)
-        launched = launches(search)
+    times: TuneTimes | None = None
+
+    def look(self, search: Search, has_pinned: bool, options: KernelOptions) -> None:
+        """An operand kept in L2, other launches, and what the schedules move where they were not tuned for."""
+        ranked = search.ranked()
+        if has_pinned:
+            self.pinned = set_asides(search)
+        self.launched = launches(search)
         if search.why_over != "interrupted":
-            beyond = tried_beyond(workload, options, ranked[0], daily or ranked[0], conditions)
-            every = [told(scored) for scored in search.scored.values()]
-            times = tuned_times(workload, schedules[0], of_daily, every, conditions[0])
-    except KeyboardInterrupt:
-        search.why_over = "interrupted"
-    named, all_named = search.named_count
-    counts = (len(search.looks), len(search.scored), named, all_named)
-    return Tuning(
-        workload,
-        tuple(condition.name for condition in conditions),
-        schedules,
-        of_daily,
-        beyond,
-        tuple(kernel.tile for kernel in kernels.values()),
-        counts,
-        clock.passed,
-        (*why, *_notes(search, list(kernels.values()), beyond, launched, times), *family.notes(False)),
-        search.why_over or "",
-        tuple(kept.of(told(kept.schedule)) for kept in pinned),
-        tuple(launch.of(told(launch.schedule)) for launch in launched),
-        times,
-    )
+            baseline = next((s for s in ranked if s.baseline), ranked[0])
+            self.beyond = tried_beyond(search.workload, options, ranked[0], baseline, search.conditions)
 
 
-def _notes(
-    search: Search, kernels: Sequence[Kernel], beyond: Sequence[Beyond], launched: Sequence[OtherLaunch[Scored]],
-    times: TuneTimes | None,
-) -> list[str]:  # fmt: skip
+def _notes(search: Search, kernels: Sequence[SimulatedKernel], beside: _Beside) -> list[str]:
     """What a reader must know of the kernels, of how the search ended, and of what it found."""
-    best, daily = search.ranked()[0], next((s for s in search.ranked() if s.daily), None)
+    best, baseline = search.ranked()[0], next((s for s in search.ranked() if s.baseline), None)
     notes = list(dict.fromkeys(note for kernel in kernels for note in kernel_notes(search.workload, kernel)))
     if search.why_over:
         notes.append(f"{search.why_over}: this is the best until then")
-    for b in beyond:
+    for b in beside.beyond:
         if b.what == LESS and b.best_bytes > CLIFF * best.traffic[0].dram_bytes:
             first = search.conditions[0]
             notes.append(
                 f"the best stands at a cliff: {b.what} it moves {format_bytes(b.best_bytes)}; "
                 f"`--robust {first.name},{first.execution.name}@{100 - LESS_CACHE}` ranks by both"
             )
-    if daily is not None and not best.daily and daily.worst_bytes <= SAME * best.worst_bytes:
-        notes.append(f"the daily order {daily.candidate.plan.name} moves the same to 0.5 %: the search saves no bytes")
-    if any(each.condition.execution.kind == "split-k" for each in launched):
+    if baseline is not None and not best.baseline and baseline.worst_bytes <= SAME * best.worst_bytes:
+        notes.append(
+            f"the common order {baseline.candidate.plan.name} moves the same to 0.5 %: the search saves no bytes"
+        )
+    if any(each.condition.execution.kind == "split-k" for each in beside.launched):
         notes.append("fewer tiles than blocks that run at once: with k in slices more are busy, which moves more")
-    return [*notes, *(time_notes(search.workload) if times else ())]
+    return [*notes, *(time_notes(search.workload) if beside.times else ())]

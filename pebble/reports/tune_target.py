@@ -7,12 +7,14 @@ from collections.abc import Sequence
 
 from pebble.errors import InputError, check_text
 from pebble.families import kernel_family
-from pebble.reports.simulated_kernel import Kernel, KernelOptions, read_kernel
+from pebble.reports.default_kernel import advised_kernel
+from pebble.reports.simulated_kernel import KernelOptions, SimulatedKernel, read_kernel
 from pebble.reports.target import target_of, whole
 from pebble.schedules.execution import parse_execution
 from pebble.tuning import Condition, space_of
 from pebble.workloads.base import Workload
 
+ALL_TILES = "all"
 ROBUST, UNEVEN = "waves,waves@90", "free,free@90"
 UNEVEN_NOTE = (
     f"ranked by {UNEVEN}: under a causal mask blocks are of unequal length, and waves wait for the longest: fa2 of 8 "
@@ -37,14 +39,14 @@ def read_conditions(text: str | Sequence[str]) -> tuple[Condition, ...]:
     >>> [condition.name for condition in read_conditions("waves,waves@90")]
     ['waves', 'waves@90']
     """
-    found = []
+    results = []
     for each in text.split(",") if isinstance(text, str) else text:
         name, at, percent = check_text("--robust", each, "the name of an execution").strip().partition("@")
         share = whole("--robust: percent of the cache", percent, 1, 100) if at else 100
-        found += [Condition(parse_execution(name), share)] if name else []
-    if not found:
+        results += [Condition(parse_execution(name), share)] if name else []
+    if not results:
         raise InputError(f"--robust: got {text!r}, expected executions separated by commas, such as waves,dynamic-5.")
-    return tuple(dict.fromkeys(found))
+    return tuple(dict.fromkeys(results))
 
 
 def default_conditions(workload: Workload, options: KernelOptions) -> tuple[tuple[Condition, ...], tuple[str, ...]]:
@@ -62,11 +64,11 @@ def default_conditions(workload: Workload, options: KernelOptions) -> tuple[tupl
     return read_conditions(ROBUST), ()
 
 
-def read_kernels(workload: Workload, options: KernelOptions) -> list[Kernel]:
-    """The kernels to tune: those asked for by tile, or all whose tile costs no time.
+def read_kernels(workload: Workload, options: KernelOptions) -> list[SimulatedKernel]:
+    """The kernels to tune: those asked for by tile; without one that of `advise`; with ``all`` those that cost no time.
 
-    A tile is tried if a block of it fits an SM with two stages at least, if it loads no more bytes from L2 per product
-    than the family's own tile, and if its full waves take at most 6 % longer.
+    A tile of ``all`` is tried if a block of it fits an SM with two stages at least, if it loads no more bytes from L2
+    per product than the advised one, and if its full waves take at most 6 % longer.
 
     Raises
     ------
@@ -75,12 +77,12 @@ def read_kernels(workload: Workload, options: KernelOptions) -> list[Kernel]:
     """
     family, space = kernel_family(workload), space_of(workload)
     text = options.get("tile")
-    if text is not None:
-        asked = dict.fromkeys(re.split(r"[,\s]+", text.strip())) if isinstance(text, str) else [text]
-        return [read_kernel(workload, **_with(options, tile)) for tile in asked]
-    own = read_kernel(workload, **options)
-    found = {own.config.tile: own}
-    if own.target.machine is None:  # nothing is known of its SMs
+    if text is not None and text != ALL_TILES:
+        requested = dict.fromkeys(re.split(r"[,\s]+", text.strip())) if isinstance(text, str) else [text]
+        return [read_kernel(workload, **_with(options, tile)) for tile in requested]
+    own = advised_kernel(workload, **_with(options, None))
+    result = {own.config.tile: own}
+    if text is None or own.target.machine is None:  # nothing is known of the SMs of a bare memory
         return [own]
     for tile in space.tiles(workload, family.default_tile(workload)):
         try:
@@ -93,19 +95,19 @@ def read_kernels(workload: Workload, options: KernelOptions) -> list[Kernel]:
             and space.intensity(workload, config.tile) >= space.intensity(workload, own.config.tile)
             and space.least_time(workload, config) <= _SLOWER * space.least_time(workload, own.config)
         ):
-            found.setdefault(config.tile, kernel)
-    return list(found.values())
+            result.setdefault(config.tile, kernel)
+    return list(result.values())
 
 
 def check_execution(workload: Workload, options: KernelOptions, condition: Condition) -> None:
     """Refuse an execution that the family has not; errors as `read_kernel`."""
-    asked = options.copy()
-    asked.pop("tile", None)
-    asked["execution"] = condition.execution.name
-    read_kernel(workload, **asked)
+    requested = options.copy()
+    requested.pop("tile", None)
+    requested["execution"] = condition.execution.name
+    read_kernel(workload, **requested)
 
 
-def _with(options: KernelOptions, tile: str) -> KernelOptions:
+def _with(options: KernelOptions, tile: str | None) -> KernelOptions:
     changed = options.copy()
     changed["tile"] = tile
     return changed

@@ -11,7 +11,7 @@ from pebble.errors import InputError
 from pebble.families import kernel_family
 from pebble.models.machine import Machine
 from pebble.reports.bounded import Bounded
-from pebble.reports.simulated_kernel import Kernel, KernelOptions
+from pebble.reports.simulated_kernel import KernelOptions, SimulatedKernel
 from pebble.reports.tune_target import check_execution
 from pebble.schedules.execution import FREE, WAVES, Execution
 from pebble.simulation import Traffic
@@ -50,7 +50,7 @@ class Tuned:
 
     name: str
     words: str
-    kernel: Kernel
+    kernel: SimulatedKernel
     schedule: Any
     traffic: tuple[Traffic, ...]
     bound: Bounded
@@ -86,16 +86,16 @@ class Tuned:
 
 @dataclass(frozen=True)
 class Beyond:
-    """What the best and the best daily schedule move where they were not tuned for."""
+    """What the best and the best common schedule move where they were not tuned for."""
 
     what: str
     best_bytes: int
-    daily_bytes: int
+    baseline_bytes: int
 
     @property
     def takes_back(self) -> bool:
-        """Whether the best moves more there than the best daily one, so that its gain is none."""
-        return self.best_bytes > SAME * self.daily_bytes
+        """Whether the best moves more there than the best common one, so that its gain is none."""
+        return self.best_bytes > SAME * self.baseline_bytes
 
 
 def set_aside_json(kept: SetAside[Tuned]) -> dict[str, Any]:
@@ -103,7 +103,7 @@ def set_aside_json(kept: SetAside[Tuned]) -> dict[str, Any]:
     s = kept.schedule
     return {
         "name": s.name, "tile": s.kernel.tile, "operand": kept.operand, "share": kept.share,
-        "policy": kept.policy(s.kernel.config.policy), "run_with": kept.flag, **_moved(kept.traffic),
+        "policy": kept.policy(s.kernel.config.policy), "run_with": kept.flag, **_traffic(kept.traffic),
         "saved_bytes": kept.traffic.saved_bytes,
     }  # fmt: skip
 
@@ -112,10 +112,10 @@ def launch_json(launch: OtherLaunch[Tuned]) -> dict[str, Any]:
     """Plain data."""
     s = launch.schedule
     about = {"execution": launch.execution, "name": s.name, "tile": s.kernel.tile}
-    return {**about, **_moved(launch.traffic), "ranked_dram_bytes": s.traffic[0].dram_bytes}
+    return {**about, **_traffic(launch.traffic), "ranked_dram_bytes": s.traffic[0].dram_bytes}
 
 
-def _moved(traffic: Traffic) -> dict[str, int]:
+def _traffic(traffic: Traffic) -> dict[str, int]:
     return {
         "dram_read_bytes": traffic.dram_read_bytes,
         "dram_write_bytes": traffic.dram_write_bytes,
@@ -132,26 +132,26 @@ def has_set_aside(machine: Machine | None) -> bool:
 
 
 def tried_beyond(
-    workload: Workload, options: KernelOptions, best: Scored, daily: Scored, conditions: Sequence[Condition]
+    workload: Workload, options: KernelOptions, best: Scored, baseline: Scored, conditions: Sequence[Condition]
 ) -> tuple[Beyond, ...]:
     """What both move with less cache, and without a barrier, or with one where blocks run free."""
     family = kernel_family(workload)
     first = conditions[0]
     other, barrier = WAVES, "with a barrier before each wave"
-    if not first.execution.is_free:
+    if not first.execution.is_asynchronous:
         other, barrier = _SKEWED if best.candidate.config.speeds is None else FREE, "without a barrier"
     tried = {
         LESS: replace(first, cache_percent=first.cache_percent - LESS_CACHE),
         f"{barrier} ({other.name})": replace(first, execution=other),
     }
-    found = []
+    results = []
     for what, condition in tried.items():
         if condition in conditions or condition.cache_percent < 1:
             continue
         try:
             check_execution(workload, options, condition)
-            moved = [measure(family, workload, s.candidate, condition).dram_bytes for s in (best, daily)]
+            traffic = [measure(family, workload, s.candidate, condition).dram_bytes for s in (best, baseline)]
         except InputError:  # a family or a schedule that runs in waves only
             continue
-        found.append(Beyond(what, moved[0], moved[1]))
-    return tuple(found)
+        results.append(Beyond(what, traffic[0], traffic[1]))
+    return tuple(results)

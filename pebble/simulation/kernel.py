@@ -1,17 +1,20 @@
-"""A kernel as it is simulated, and the traffic that its trace causes in a cache."""
+"""A kernel as it is simulated, and the traffic that its trace causes in a cache, or in caches of many sizes."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from pebble.errors import InputError
 from pebble.models.caches import CacheCounts, parse_policy
+from pebble.models.caches.base import check_capacity
 from pebble.schedules.execution import WAVES, Execution
 from pebble.schedules.orders import OrderParams
 from pebble.schedules.tile import TileShape
 from pebble.traces import LINE_BYTES, Trace
-from pebble.traces.free import Speeds, free_trace
-from pebble.traces.program import Program, program_trace
+from pebble.traces.asynchronous import Speeds, asynchronous_trace
+from pebble.traces.program import Program
+from pebble.traces.touches import program_trace
 
 
 @dataclass(frozen=True)
@@ -60,11 +63,13 @@ class KernelConfig:
         InputError
             Too long; or free-running, and nothing is known of the chip.
         """
-        if not self.execution.is_free:
+        if not self.execution.is_asynchronous:
             return program_trace(program.layout, program.groups, self.sms)
         if self.speeds is None:
             raise InputError("--execution free: expected --gpu or --machine, whose speeds tell when a block runs.")
-        return free_trace(program.layout, program.groups, self.speeds, self.stages, self.sms, self.execution.seed)
+        return asynchronous_trace(
+            program.layout, program.groups, self.speeds, self.stages, self.sms, self.execution.seed
+        )
 
     @property
     def order_params(self) -> OrderParams:
@@ -151,3 +156,30 @@ def simulate_trace(name: str, trace: Trace, cache_bytes: int, policy: str = "lru
         The trace is too long, or the cache smaller than the largest tile.
     """
     return Traffic(name, parse_policy(policy).simulate(trace, cache_bytes // LINE_BYTES))
+
+
+@dataclass(frozen=True)
+class ScheduleCurve:
+    """One schedule's DRAM bytes at each capacity of the report."""
+
+    name: str  #: of the schedule
+    read_bytes: tuple[int, ...]  #: fetched from DRAM
+    write_bytes: tuple[int, ...]  #: written to DRAM
+
+    @property
+    def dram_bytes(self) -> tuple[int, ...]:
+        """Bytes read and written."""
+        return tuple(r + w for r, w in zip(self.read_bytes, self.write_bytes, strict=True))
+
+
+def curve_of(name: str, trace: Trace, policy: str, capacities_lines: Sequence[int]) -> ScheduleCurve:
+    """DRAM bytes at each capacity: LRU and OPT from one curve, other policies by one simulation each.
+
+    Raises
+    ------
+    InputError
+        A capacity below the largest tile.
+    """
+    check_capacity(trace, min(capacities_lines), what="curve")
+    traffic = parse_policy(policy).curve(trace, capacities_lines)
+    return ScheduleCurve(name, *(tuple(value * LINE_BYTES for value in part) for part in zip(*traffic, strict=True)))

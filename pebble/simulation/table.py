@@ -7,7 +7,7 @@ import numpy as np
 from pebble.models.caches import CacheCounts, parse_policy
 from pebble.schedules.tables import TileTable
 from pebble.schedules.tables.registry import table_kernel
-from pebble.schedules.tables.walk import free_phases, table_phases, table_trace
+from pebble.schedules.tables.walk import asynchronous_phases, table_phases, table_trace
 from pebble.simulation.kernel import KernelConfig, Traffic, simulate_trace
 from pebble.traces import LINE_BYTES, Trace
 from pebble.traces.program import Group, Program
@@ -30,7 +30,7 @@ def simulate_table(table: TileTable, config: KernelConfig) -> Traffic:
 
 def run_table(table: TileTable, config: KernelConfig, residual: bool = False) -> Trace:
     """The trace of a table under the execution of the kernel; errors as for `simulate_table`."""
-    if not config.execution.is_free:
+    if not config.execution.is_asynchronous:
         return table_trace(table, config.execution, residual)
     return config.trace(table_program(table, config, residual))
 
@@ -38,7 +38,7 @@ def run_table(table: TileTable, config: KernelConfig, residual: bool = False) ->
 def table_program(table: TileTable, config: KernelConfig, residual: bool = False) -> Program:
     """What a table's kernel does, in waves or free-running; errors as for `table_kernel`."""
     kernel = table_kernel(table, residual)
-    phases = free_phases(table, kernel) if config.execution.is_free else table_phases(table, kernel)
+    phases = asynchronous_phases(table, kernel) if config.execution.is_asynchronous else table_phases(table, kernel)
     return Program(kernel.layout, [Group(phases, config.wave_blocks)])
 
 

@@ -19,7 +19,7 @@ from pebble.game import Game
 from pebble.solvers.plan import read_plan
 from pebble.solvers.registry import first_pebbling
 from pebble.solvers.result import Incumbent
-from pebble.system.isolation import Library, solve_apart
+from pebble.system.isolation import Library, solve_in_worker
 
 if TYPE_CHECKING:
     from ortools.sat.python import cp_model
@@ -36,14 +36,14 @@ def solve_cpsat(best: Incumbent) -> str:
     if reason is not None:
         return reason
     known = best.lower
-    reason = solve_apart(Library.ORTOOLS, "pebble.solvers.cpsat:_solve_once", best)
+    reason = solve_in_worker(Library.ORTOOLS, "pebble.solvers.cpsat:_solve_once", best)
     if not best.closed:
         return reason
     if best.lower == known:
         return "proved optimal"
     if _search_agrees(best):
         return "proved optimal, and again by search"
-    return solve_apart(Library.ORTOOLS, "pebble.solvers.cpsat:_solve_again", best)
+    return solve_in_worker(Library.ORTOOLS, "pebble.solvers.cpsat:_solve_again", best)
 
 
 def scaled(game: Game, capacity: int) -> tuple[Game, int, int]:
@@ -115,7 +115,7 @@ def _search_agrees(best: Incumbent) -> bool:
     """
     from pebble.solvers.search import solve_search
 
-    alone = Incumbent(best.problem, _CONFIRM_SECONDS, best.stop)
+    alone = Incumbent(best.problem, _CONFIRM_SECONDS, best.stop, within=best)  # compiling puts both limits off
     try:
         solve_search(alone)
     except InputError:  # too large for it
@@ -127,7 +127,7 @@ def _search_agrees(best: Incumbent) -> bool:
 
 
 def run_cpsat(
-    model: cp_model.CpModel, best: Incumbent, unit: int, seed: int, found: Any, report_bounds: bool = True
+    model: cp_model.CpModel, best: Incumbent, unit: int, seed: int, result: Any, report_bounds: bool = True
 ) -> int:
     """Minimise; report each solution and bound; return the status."""
     from ortools.sat.python import cp_model
@@ -139,7 +139,7 @@ def run_cpsat(
 
         def on_solution_callback(self) -> None:
             try:
-                found(self.boolean_value)
+                result(self.boolean_value)
             except BaseException as error:  # an exception must not cross the C++ frame
                 self.error = error
                 self.stop_search()
@@ -151,7 +151,7 @@ def run_cpsat(
             best.raise_lower(math.ceil(bound - 1e-6) * unit, "cpsat")
 
         solver.best_bound_callback = report
-    listener = None if found is None else Listener()
+    listener = None if result is None else Listener()
     status = run_stoppable(solver, model, best, listener)
     if listener is not None and listener.error is not None:
         raise listener.error

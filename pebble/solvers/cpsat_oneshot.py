@@ -90,7 +90,7 @@ class OneShotModel:
         game, model, length = self.game, self.model, self.length
         weight, updates = game.weights[item], game.updates[item]
         touching = (*game.uses[item], *updates)
-        begun, complete = self._progress(item)
+        initialised, complete = self._progress(item)
         stored: Var | None = None
         if updates and not game.is_output[item] and game.uses[item]:
             stored = model.new_bool_var(f"stored{item}")
@@ -116,10 +116,14 @@ class OneShotModel:
                 model.add_implication(stays, red)
             model.add_bool_or([*uses, ~red, *([] if stays is None else [stays])])
             if updates:
-                model.add(red <= (begun[p] if not game.is_input[item] else 1))
-            load = self._load(item, p, begun, complete, stored)
+                model.add(red <= (initialised[p] if not game.is_input[item] else 1))
+            load = self._load(item, p, initialised, complete, stored)
             self.costs.append(weight * load)
-            starts = (begun[p] - begun[p - 1] if p else begun[p]) if updates and not game.is_input[item] else 0
+            starts = (
+                (initialised[p] - initialised[p - 1] if p else initialised[p])
+                if updates and not game.is_input[item]
+                else 0
+            )
             self.entering[p].append(weight * (load + starts))
 
     def _progress(self, item: int) -> tuple[list[Expr], list[Expr]]:
@@ -129,7 +133,7 @@ class OneShotModel:
         if len(rows) <= 1:
             row = rows[0] if rows else [1] * self.length
             return row, row
-        begun: list[Expr] = []
+        initialised: list[Expr] = []
         complete: list[Expr] = []
         for p in range(self.length):
             some, every = model.new_bool_var(f"begun{item},{p}"), model.new_bool_var(f"complete{item},{p}")
@@ -139,11 +143,11 @@ class OneShotModel:
             total = sum(row[p] for row in rows)
             model.add(total >= some)
             model.add(total - every <= len(rows) - 1)
-            begun.append(some)
+            initialised.append(some)
             complete.append(every)
-        return begun, complete
+        return initialised, complete
 
-    def _load(self, item: int, p: int, begun: list[Expr], complete: list[Expr], stored: Var | None) -> Var:
+    def _load(self, item: int, p: int, initialised: list[Expr], complete: list[Expr], stored: Var | None) -> Var:
         """True where the item is red and neither kept nor begun here; clauses, which CP-SAT likes better than sums."""
         game, model = self.game, self.model
         load = model.new_bool_var(f"load{item},{p}")
@@ -151,7 +155,7 @@ class OneShotModel:
         if not game.updates[item]:
             model.add_bool_or(enters)
             return load
-        before = begun[p - 1] if p else 0
+        before = initialised[p - 1] if p else 0
         if game.is_input[item]:  # an initial cell: its first update loads it too
             model.add_bool_or(enters)
         else:
@@ -265,12 +269,12 @@ def _twins(game: Game) -> list[list[int]]:
             continue
         key = (game.weights[i], game.is_input[i], game.is_output[i], *sorted(b for b in below if b is not None))
         shape.append(shapes.setdefault(key, len(shapes)))
-    found: list[list[int]] = []
+    results: list[list[int]] = []
     for task in game.tasks:
         groups: dict[int, list[int]] = {}
         for o in task.operands:
             known = shape[o]
             if known is not None and game.updates[o]:
                 groups.setdefault(known, []).append(game.updates[o][0])
-        found += [group for group in groups.values() if len(group) > 1]
-    return found
+        results += [group for group in groups.values() if len(group) > 1]
+    return results

@@ -17,7 +17,7 @@ from pebble.game import Game, Move
 from pebble.solvers.cpsat import MAX_VARIABLES, run_cpsat, scaled
 from pebble.solvers.registry import first_pebbling
 from pebble.solvers.result import Incumbent
-from pebble.system.isolation import Library, solve_apart
+from pebble.system.isolation import Library, solve_in_worker
 
 if TYPE_CHECKING:
     from ortools.sat.python import cp_model
@@ -201,7 +201,7 @@ def solve_recompute(best: Incumbent) -> str:
     """Prove or improve with CP-SAT, from the heuristic's pebbling and above the bounds known."""
     game = best.problem.game
     reason = first_pebbling(best, "cpsat", 3 * game.size * len(game.tasks), MAX_VARIABLES)
-    return reason or solve_apart(Library.ORTOOLS, "pebble.solvers.cpsat_recompute:_solve", best)
+    return reason or solve_in_worker(Library.ORTOOLS, "pebble.solvers.cpsat_recompute:_solve", best)
 
 
 def _solve(best: Incumbent) -> str:

@@ -5,15 +5,14 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Hashable
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from pebble.errors import IllegalMoveError, InputError
 from pebble.game import SINGLE, BufferModel, Cost, Game, Pebbling, Variant, at_sm, check_capacity
-from pebble.solvers.general_bounds import GeneralBounds
-from pebble.solvers.lower import simple_bounds
+from pebble.solvers.lower import GeneralBounds, simple_bounds
 from pebble.solvers.registry import find_solver
 from pebble.solvers.result import Incumbent, Problem, Progress, Solver, SolveResult
-from pebble.system.clock import check_seconds
+from pebble.system.clock import Clock
 
 if TYPE_CHECKING:
     import networkx as nx
@@ -21,19 +20,37 @@ if TYPE_CHECKING:
 _GRACE_SECONDS = 0.4  # how long past its limit a solver may take to return before we answer without it
 
 
+class Known(NamedTuple):
+    """What is known of a game before it is solved.
+
+    Attributes
+    ----------
+    pebbling : Pebbling, or callable that makes one or None, optional
+        To start from; the referee replays it. One of a single memory is played at the first SM.
+    lower_bound : int or Fraction
+        Proved elsewhere, such as that of ``pebble bound``.
+    open_to_theorems : bool
+        Whether to try the theorems of `pebble.bounds.dag` as well where the solver leaves or keeps a gap open, and
+        there is one memory; False where they were tried.
+    """
+
+    pebbling: Pebbling | Callable[[], Pebbling | None] | None = None
+    lower_bound: Cost = 0
+    open_to_theorems: bool = True
+
+
+_NOTHING = Known()
+
+
 def solve(
     dag: nx.DiGraph[Hashable] | Game,
     capacity: int,
     variant: Variant | str | None = None,
     solver: str = "auto",
-    time_limit: float = 60.0,
+    time_limit: float | Clock = 60.0,
     seed: int = 0,
     progress: Callable[[Progress], None] | None = None,
-    upper_hint: Pebbling | Callable[[], Pebbling | None] | None = None,
-    known_lower_bound: Cost = 0,
-    stop: threading.Event | None = None,
-    started: float | None = None,
-    general_bounds: bool = True,
+    known: Known = _NOTHING,
     *,
     buffers: BufferModel | None = None,
     most_tasks_per_sm: int | None = None,
@@ -50,24 +67,15 @@ def solve(
         By default in-place for a DAG with accumulators, one-shot for any other.
     solver : str
         ``auto`` or a name of :data:`pebble.solvers.SOLVERS`.
-    time_limit : float
-        Seconds, from ``started`` (by ``time.monotonic``; by default now); the interval proved by then comes back at
-        once.
+    time_limit : float or Clock
+        Seconds, or the clock of a question that began before; the interval proved by then comes back at once.
     seed : int
         Of the solvers that draw at random.
     progress : callable, optional
-        Called in the calling thread with the interval, when it changes and now and then.
-    upper_hint : Pebbling, or callable that makes one or None, optional
-        A pebbling to start from; the referee replays it. One of a single memory is played at the first SM.
-    known_lower_bound : int or Fraction
-        A bound proved elsewhere, such as that of ``pebble bound``.
-    stop : threading.Event, optional
-        Set it to get the interval at once.
-    started : float, optional
-        When the time limit began to run.
-    general_bounds : bool
-        Whether to try the theorems of `pebble.bounds.dag` as well where the solver leaves or keeps a gap open, and
-        there is one memory.
+        Called in the calling thread with the interval, when it changes and now and then. A KeyboardInterrupt, there
+        or elsewhere, ends the search as ``stop`` does.
+    known : Known
+        What is known before.
     buffers : BufferModel, optional
         The memories; by default one.
     most_tasks_per_sm : int, optional
@@ -95,42 +103,48 @@ def solve(
     game = dag if isinstance(dag, Game) else Game.from_dag(dag, variant)
     if isinstance(dag, Game) and variant is not None and Variant.parse(str(variant)) is not game.variant:
         raise InputError(f"variant: got {variant} for a game already read as {game.variant}; read the DAG again.")
-    memories, tasks = SINGLE if buffers is None else buffers, len(game.tasks)
-    if most_tasks_per_sm is not None and most_tasks_per_sm * memories.memories < tasks:
-        raise InputError(
-            f"tasks per SM: got {most_tasks_per_sm} on {memories.sms} SMs for {tasks} tasks, expected at least "
-            f"{-(-tasks // memories.memories)}."
-        )
+    memories = SINGLE if buffers is None else buffers
+    _check_tasks(most_tasks_per_sm, memories, len(game.tasks))
     size = memories.memory_size(capacity)
     # one memory of any model is one and the same game
     played = memories if memories.memories > 1 else SINGLE
     problem = Problem(game, size, seed, played, most_tasks_per_sm)
     run = find_solver(solver, problem)
-    check_seconds("time limit", time_limit)
+    clock = time_limit if isinstance(time_limit, Clock) else Clock(time_limit)
     check_capacity(game, size)
-    best = Incumbent(problem, time_limit, stop, started)
-    if known_lower_bound:
-        best.raise_lower(-int(-known_lower_bound * best.unit // 1), "given bound")
+    best = Incumbent(problem, clock.seconds, clock.stop, clock.started)
+    if known.lower_bound:
+        best.raise_lower(-int(-known.lower_bound * best.unit // 1), "given bound")
     best.details["solver"] = solver
-    reason = _run_to_the_limit(run, best, progress, upper_hint, general_bounds and played == SINGLE)
+    reason = _run_to_the_limit(run, best, progress, known)
     used = str(best.details.pop("solver"))
     if reason == "proved optimal" and used not in best.upper_from and not any(used in name for name in best.proof):
         reason = f"proved optimal by {' and '.join(best.proof)} and {best.upper_from}, without {used}"
-    found = best.result(used, reason)
-    if played == memories:
-        return found
-    pebbling = found.pebbling
+    result = best.result(used, reason)
+    return result if played == memories else _at_first_sm(result, capacity, memories)
+
+
+def _check_tasks(most: int | None, memories: BufferModel, tasks: int) -> None:
+    if most is not None and most * memories.memories < tasks:
+        raise InputError(
+            f"tasks per SM: got {most} on {memories.sms} SMs for {tasks} tasks, expected at least "
+            f"{-(-tasks // memories.memories)}."
+        )
+
+
+def _at_first_sm(result: SolveResult, capacity: int, memories: BufferModel) -> SolveResult:
+    """What was found of the game of one memory, said of a model that has one."""
+    pebbling = result.pebbling
     if pebbling is not None:
         pebbling = replace(pebbling, capacity=capacity, moves=at_sm(pebbling.moves), buffers=memories)
-    return replace(found, pebbling=pebbling, buffers=memories)
+    return replace(result, pebbling=pebbling, buffers=memories)
 
 
 def _run_to_the_limit(
     run: Solver,
     best: Incumbent,
     progress: Callable[[Progress], None] | None,
-    hint: Pebbling | Callable[[], Pebbling | None] | None,
-    general_bounds: bool,
+    known: Known,
 ) -> str:
     """Run a solver in a thread, so that neither its library nor its model keeps the caller waiting."""
     outcome: list[str | BaseException] = []
@@ -140,7 +154,7 @@ def _run_to_the_limit(
         try:
             for bound, name in simple_bounds(best.problem):
                 best.raise_lower(bound, name)
-            pebbling = hint() if callable(hint) else hint
+            pebbling = known.pebbling() if callable(known.pebbling) else known.pebbling
             if pebbling is not None:  # one memory needs no number
                 several, given = best.problem.buffers.memories > 1, pebbling.buffers.memories > 1
                 moves = pebbling.moves if given else at_sm(pebbling.moves, 0 if several else None)
@@ -151,7 +165,7 @@ def _run_to_the_limit(
         finished.set()
 
     threading.Thread(target=work, daemon=True, name="pebble-solver").start()
-    theorems = GeneralBounds(best) if general_bounds else None
+    theorems = GeneralBounds(best) if known.open_to_theorems and best.problem.buffers == SINGLE else None
     shown: tuple[Cost, Cost | None, int] | None = None
     late = False
     try:
@@ -165,6 +179,9 @@ def _run_to_the_limit(
                 late = best.seconds_left == 0  # a solver that begins to compile puts the limit off
                 finished.wait(_GRACE_SECONDS)
                 break
+    except KeyboardInterrupt:  # what is proved by now is the answer
+        best.stop.set()
+        finished.wait(_GRACE_SECONDS)
     except BaseException:
         best.stop.set()
         raise
@@ -182,4 +199,4 @@ def _run_to_the_limit(
         return "interrupted"
     if late or best.seconds_left == 0 or outcome[0] == "stopped":  # a solver leaves a moment before its time is up
         return f"time limit of {best.deadline - best.started:g} s"
-    return outcome[0]  # type: ignore[return-value]
+    return str(outcome[0])

@@ -65,12 +65,12 @@ def recognise(game: Game) -> Shape | None:
     of_right = {(reach[y], x): y for y in right for x in partners[y].intersection(A[:k])}
     B = [of_right.get((column, x), -1) for column in columns for x in A[:k]]
     task_of = {(*sorted(t.operands), t.target): number for number, t in enumerate(game.tasks)}
-    tasks, found = [], []
+    tasks, result = [], []
     for i, j in product(range(m), range(n)):
-        found += (cell := list(rows[i] & columns[j]))[:1]
+        result += (cell := list(rows[i] & columns[j]))[:1]
         pairs = zip(A[i * k : i * k + k], B[j * k : j * k + k], strict=True)
         tasks += [task_of.get((*sorted(pair), *cell), -1) for pair in pairs]
-    items = (*A, *B, *found)
+    items = (*A, *B, *result)
     if not len(items) == len(set(items)) == game.size or len(set(tasks)) != len(game.tasks) or -1 in tasks:
         return None
     return Shape(m, n, k, items, tuple(tasks))

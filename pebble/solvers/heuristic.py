@@ -8,12 +8,15 @@ output, greedily the task that needs the fewest loads, a beam of the same, and l
 from __future__ import annotations
 
 import random
+from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 
 from pebble.game import Game, at_sm
 from pebble.solvers.lower import best_simple_bound
 from pebble.solvers.plan import Plan, read_plan, write_moves
 from pebble.solvers.result import Incumbent, Problem
+from pebble.solvers.several.common import common_schedules
+from pebble.solvers.several.play import play
 
 _GREEDY_TASKS = 3000  # above, only the orders that need no look at the memory
 _LOCAL_TASKS = 120
@@ -35,7 +38,7 @@ def solve_heuristic(best: Incumbent) -> str:
 
     def consider(order: Sequence[int]) -> int:
         nonlocal champion
-        plan, cost = min((belady(game, capacity, order, rule) for rule in _RULES), key=lambda found: found[1])
+        plan, cost = min((belady(game, capacity, order, rule) for rule in _RULES), key=lambda result: result[1])
         if champion is None or cost < champion[0]:
             champion = (cost, tuple(order))
             if best.upper is None or cost < best.upper:
@@ -54,16 +57,30 @@ def solve_heuristic(best: Incumbent) -> str:
 
 
 def solve_alone(best: Incumbent) -> str:
-    """Offer what one SM can do alone, as the heuristic plays it, unless no SM may do everything."""
+    """Offer what SMs do by schedules in common use, and what one SM can do alone, as the heuristic plays it."""
     problem = best.problem
+    if len(problem.game.tasks) <= _GREEDY_TASKS:
+        _share(best)
     if problem.most_tasks_per_sm is None or problem.most_tasks_per_sm >= len(problem.game.tasks):
-        one = Problem(problem.game, problem.capacity, problem.seed)
-        alone = Incumbent(one, max(0.1, best.seconds_left / 10), best.stop)
-        alone.raise_lower(*best_simple_bound(one.game, one.capacity))
+        single = Problem(problem.game, problem.capacity, problem.seed)
+        alone = Incumbent(single, max(0.1, best.seconds_left / 10), best.stop)
+        alone.raise_lower(*best_simple_bound(single.game, single.capacity))
         solve_heuristic(alone)
         if alone.pebbling is not None:
             best.offer(at_sm(alone.pebbling.moves), "heuristic at one SM")
     return "proved optimal" if best.closed else "heuristic finished"
+
+
+def _share(best: Incumbent) -> None:
+    """Offer the schedules in common use that keep to the limit on tasks."""
+    problem = best.problem
+    game, sms = problem.game, problem.buffers.memories
+    for name, phases in common_schedules(game, sms).items():
+        done = Counter(sm for phase in phases for _, sm in phase)
+        if problem.most_tasks_per_sm is None or max(done.values(), default=0) <= problem.most_tasks_per_sm:
+            best.offer(play(game, problem.capacity, problem.buffers, phases), f"heuristic, {name}")
+        if best.stopped:
+            break
 
 
 def belady(
@@ -81,7 +98,7 @@ def belady(
         for item in (*task.operands, task.target):
             touched[item].append(position)
     left = [len(t) for t in game.updates]
-    blue, begun = list(game.is_input), list(game.is_input)
+    blue, initialised = list(game.is_input), list(game.is_input)
     held: set[int] = set()
     held_weight = cost = 0
     keep: list[set[int]] = [set() for _ in order]
@@ -95,7 +112,7 @@ def belady(
         for item in need:
             touched[item].pop()
             if item not in held:
-                if item != target or begun[item]:
+                if item != target or initialised[item]:
                     cost += weights[item]
                 held.add(item)
                 held_weight += weights[item]
@@ -135,7 +152,7 @@ def belady(
             if source is not None and touched[source] and not blue[source]:
                 cost += weights[source]
                 blue[source] = True
-        begun[target], blue[target] = True, False
+        initialised[target], blue[target] = True, False
         left[target] -= 1
         if not left[target] and game.is_output[target]:
             cost += weights[target]
@@ -201,7 +218,7 @@ def _beam(
     for _ in tasks:
         if best.stopped:
             return
-        found: dict[object, tuple[tuple[int, ...], tuple[int, _State]]] = {}
+        result: dict[object, tuple[tuple[int, ...], tuple[int, _State]]] = {}
         for index, state in enumerate(layer):
             cost, _trail, now_ready, _waits, red, left = state
             for t in sorted(now_ready):
@@ -210,9 +227,9 @@ def _beam(
                 dies = sum(weights[i] for i in need if left[i] == 1)
                 key = (cost + miss, -dies, left[tasks[t].target], t, index)
                 same = (now_ready - {t}, red.union(need)) if width > 1 else 0
-                if same not in found or key < found[same][0]:
-                    found[same] = (key, (t, state))
-        chosen = sorted(found.values(), key=lambda pair: pair[0])[:width]
+                if same not in result or key < result[same][0]:
+                    result[same] = (key, (t, state))
+        chosen = sorted(result.values(), key=lambda pair: pair[0])[:width]
         layer = [_advance(game, capacity, succs, t, state, key[0]) for key, (t, state) in chosen]
     for state in layer[:4]:
         order: list[int] = []

@@ -1,4 +1,7 @@
-"""Lower bounds that are cheap enough to compute for every solve, and hold in the game at hand.
+"""Lower bounds beside a solver: those cheap enough to compute for every solve, and the theorems of `pebble.bounds.dag`.
+
+The latter need longer: a worker process tries them beside a solver that takes its time, or after one that left a gap
+open. The former hold in the game at hand.
 
 One memory: what is compulsory; the windows of :mod:`pebble.bounds.task_windows`; for a GEMM, equation (2) of
 `pebble bound`. Several, with S per SM, L + W for loads plus stores, R for weight copied (each copy at least one hop):
@@ -13,6 +16,7 @@ One memory: what is compulsory; the windows of :mod:`pebble.bounds.task_windows`
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Iterator
 from fractions import Fraction
 from math import ceil
@@ -22,7 +26,8 @@ from pebble.bounds.splits import cheapest_split
 from pebble.bounds.task_windows import entries, segment_bound
 from pebble.game import Game
 from pebble.solvers.gemm_shape import recognise
-from pebble.solvers.result import Problem
+from pebble.solvers.result import Incumbent, Problem
+from pebble.system.isolation import Library, solve_in_worker
 
 
 def simple_bounds(problem: Problem) -> Iterator[tuple[int, str]]:
@@ -38,12 +43,12 @@ def simple_bounds(problem: Problem) -> Iterator[tuple[int, str]]:
 
 def best_simple_bound(game: Game, capacity: int) -> tuple[int, str]:
     """The best of these bounds for one memory, and its name."""
-    found = [(game.compulsory, "compulsory bound"), (segment_bound(game, capacity), "segment bound")]
+    results = [(game.compulsory, "compulsory bound"), (segment_bound(game, capacity), "segment bound")]
     shape = recognise(game)
     if shape is not None:
         weight, product = game.weights[0], Piece.product(shape.m, shape.n, shape.k)
-        found.append((product.bound(capacity // weight).elements * weight, "GEMM bound"))
-    return max(found, key=lambda x: x[0])  # the first of equals
+        results.append((product.bound(capacity // weight).elements * weight, "GEMM bound"))
+    return max(results, key=lambda x: x[0])  # the first of equals
 
 
 def bound_for_several(problem: Problem) -> tuple[Fraction, int, int, str]:
@@ -51,16 +56,73 @@ def bound_for_several(problem: Problem) -> tuple[Fraction, int, int, str]:
     game, capacity, buffers = problem.game, problem.capacity, problem.buffers
     sms, tasks = buffers.memories, len(game.tasks)
     most = tasks if problem.most_tasks_per_sm is None else problem.most_tasks_per_sm
-    begun = sum(w for i, w in enumerate(game.weights) if game.updates[i] and not game.is_input[i])
+    initialised = sum(w for i, w in enumerate(game.weights) if game.updates[i] and not game.is_input[i])
     stores = sum(w for i, w in enumerate(game.weights) if game.updates[i] and game.is_output[i])
 
     def by_sms(size: int, groups: int, most: int) -> int:
-        return cheapest_split(entries(game, size), groups, most) - begun + stores
+        return cheapest_split(entries(game, size), groups, most) - initialised + stores
 
-    pooled = max(game.compulsory, segment_bound(game, capacity * sms))
+    pooled = best_simple_bound(game, capacity * sms)[0]
     everything = max(pooled, by_sms(capacity, sms, most))
     if buffers.kind == "sm-local":
         return Fraction(everything), everything, everything, "bound per SM"
     group, share = buffers.net.group, min(buffers.omega, Fraction(1))
     slow = pooled if group == sms else max(pooled, by_sms(capacity * group, -(-sms // group), most * group))
     return (1 - share) * slow + share * everything, slow, everything, "pooled bound and bound per SM"
+
+
+_PATIENCE_SECONDS = 0.5  # a solver that is done by then is left alone
+_POLL_SECONDS = 0.05
+
+
+class GeneralBounds:
+    """Raises an incumbent from below, in a worker process, once the solver has been given some time alone."""
+
+    def __init__(self, best: Incumbent) -> None:
+        self._best = best
+        self._over, self._due, self._finished = threading.Event(), threading.Event(), threading.Event()
+        self._error: BaseException | None = None
+        threading.Thread(target=self._work, daemon=True, name="pebble-bounds").start()
+
+    def done(self) -> bool:
+        """Begin if need be, and wait a moment; whether there is nothing more to hope for."""
+        self._due.set()
+        return self._best.closed or self._finished.wait(_POLL_SECONDS)
+
+    def end(self) -> None:
+        """Stop, and raise what went wrong."""
+        self._over.set()
+        self._due.set()
+        if self._error is not None:
+            raise self._error
+
+    def _work(self) -> None:
+        self._due.wait(_PATIENCE_SECONDS)
+
+        def over() -> bool:
+            return self._over.is_set() or self._best.closed
+
+        try:
+            from pebble.bounds.dag import MOST_ITEMS
+
+            if not over() and self._best.problem.game.size <= MOST_ITEMS:
+                solve_in_worker(Library.HIGHS, "pebble.solvers.lower:raise_bounds", self._best, over)
+        except BaseException as error:
+            self._error = error
+        self._finished.set()
+
+
+def raise_bounds(best: Incumbent, seconds: float = 20.0) -> str:
+    """Raise an incumbent by the theorems that solvers do not begin with, each in at most that time.
+
+    It is twice what `dag_bounds` takes, since a solver runs beside.
+    """
+    from pebble.bounds.dag import hong_kung, spectral, wavefront
+
+    for theorem in (wavefront.bound, spectral.bound, hong_kung.bound):
+        if best.stopped:
+            break
+        result = theorem(best.problem.game, best.problem.capacity, min(seconds, best.seconds_left))
+        if result.value is not None and result.value > best.lower:
+            best.raise_lower(result.value, f"{result.name} bound")
+    return "stopped"

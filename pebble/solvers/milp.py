@@ -17,7 +17,7 @@ from pebble.solvers.cpsat import scaled
 from pebble.solvers.plan import Plan, write_moves
 from pebble.solvers.registry import first_pebbling
 from pebble.solvers.result import Incumbent
-from pebble.system.isolation import Library, solve_apart
+from pebble.system.isolation import Library, solve_in_worker
 
 MAX_VARIABLES = 20_000
 _WINDOW = 12
@@ -46,7 +46,7 @@ class MilpModel:
             if game.uses[i] or game.updates[i]:
                 self._item(i)
         for p in range(self.length):
-            self._room(p)
+            self._free_capacity(p)
         least = window_entries(game, capacity, min(self.length - 1, _WINDOW))
         for r in range(1, len(least)):
             for p in range(1, self.length - r + 1):
@@ -82,7 +82,7 @@ class MilpModel:
         elif updates:
             stored = self._binary(f"stored_{i}")
             self.costs.append(weight * stored)
-        before_begun: Any = 0
+        before_initialised: Any = 0
         before_complete: Any = 0
         for p in range(self.length):
             red = self.red[i, p] = self._binary(f"red_{i}_{p}")
@@ -97,12 +97,12 @@ class MilpModel:
             add(red <= uses + kept)
             add(red <= uses + stays)
             load = self._binary(f"load_{i}_{p}")
-            begun: Any = 1
+            initialised: Any = 1
             starts: Any = 0
             if updates and not game.is_input[i]:
-                begun = self._begun(i, p, before_begun)
-                starts = begun - before_begun
-                add(red <= begun)
+                initialised = self._initialised(i, p, before_initialised)
+                starts = initialised - before_initialised
+                add(red <= initialised)
             add(load >= red - kept - starts)
             self.costs.append(weight * load)
             self.enter[p] += [weight * load, weight * starts]
@@ -110,9 +110,9 @@ class MilpModel:
                 add(stored >= load)
             if is_cell:
                 if game.is_input[i]:
-                    begun = self._begun(i, p, before_begun)
+                    initialised = self._initialised(i, p, before_initialised)
                 again = self._binary(f"again_{i}_{p}")
-                add(again >= load + before_begun - before_complete - 1)
+                add(again >= load + before_initialised - before_complete - 1)
                 self.costs.append(weight * again)
                 if stored is not None:
                     add(stored >= load + before_complete - 1)
@@ -122,22 +122,22 @@ class MilpModel:
                 if p < self.length - 1:
                     add(complete >= sum(self.done[t][p] for t in updates) - len(updates) + 1)
                 before_complete = complete
-            before_begun = begun
+            before_initialised = initialised
 
-    def _begun(self, i: int, p: int, before: Any) -> Any:
+    def _initialised(self, i: int, p: int, before: Any) -> Any:
         """1 when some update of the item is done at p or before."""
         updates, add = self.game.updates[i], self.program.__iadd__
         if len(updates) == 1:
             return self.done[updates[0]][p]
         if p == self.length - 1:
             return 1
-        begun = self._binary(f"begun_{i}_{p}")
+        initialised = self._binary(f"begun_{i}_{p}")
         for t in updates:
-            add(begun >= self.done[t][p])
-        add(begun <= before + sum(self.at(t, p) for t in updates))
-        return begun
+            add(initialised >= self.done[t][p])
+        add(initialised <= before + sum(self.at(t, p) for t in updates))
+        return initialised
 
-    def _room(self, p: int) -> None:
+    def _free_capacity(self, p: int) -> None:
         game, add = self.game, self.program.__iadd__
         held = sum(game.weights[i] * var for (i, q), var in self.red.items() if q == p)
         if not game.variant.sliding:
@@ -176,7 +176,7 @@ def solve_milp(best: Incumbent) -> str:
     """Prove or improve with HiGHS, from the heuristic's pebbling and above the bounds known."""
     game = best.problem.game
     reason = first_pebbling(best, "milp", 4 * game.size * len(game.tasks), MAX_VARIABLES)
-    return reason or solve_apart(Library.HIGHS, "pebble.solvers.milp:_solve", best)
+    return reason or solve_in_worker(Library.HIGHS, "pebble.solvers.milp:_solve", best)
 
 
 def _solve(best: Incumbent) -> str:

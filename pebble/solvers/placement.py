@@ -96,7 +96,7 @@ class _Problem:
         cols = [np.bincount(line, minlength=self.sms) > 0 for line in slot_of.T]
         self.rows = len(rows)
         self.users = np.array(rows + cols, dtype=np.int64)  # panels x slots
-        self.room = -(-len(self.users) // self.sms)
+        self.capacity = -(-len(self.users) // self.sms)
 
     def price(self, sm_of_slot: IntArray) -> IntArray:
         """Cost of each panel at each home: panels x SMs."""
@@ -105,7 +105,7 @@ class _Problem:
     def homes(self, sm_of_slot: IntArray) -> tuple[int, IntArray]:
         """The cheapest homes with room for all."""
         home: IntArray
-        cost, home = call(Library.ORTOOLS, "pebble.solvers.placement:_assign", self.price(sm_of_slot), self.room)
+        cost, home = call(Library.ORTOOLS, "pebble.solvers.placement:_assign", self.price(sm_of_slot), self.capacity)
         return cost, home
 
     def simple_bound(self) -> int:
@@ -132,7 +132,7 @@ class _Problem:
         return place
 
 
-def _assign(price: IntArray, room: int) -> tuple[int, IntArray]:
+def _assign(price: IntArray, capacity: int) -> tuple[int, IntArray]:
     """In the worker of `pebble.system.isolation`: each panel to an SM, at most ``room`` to one, by min-cost flow."""
     from ortools.graph.python import min_cost_flow
 
@@ -143,7 +143,7 @@ def _assign(price: IntArray, room: int) -> tuple[int, IntArray]:
     last = panels + sms
     ends = np.arange(panels, last)
     flow.add_arcs_with_capacity_and_unit_cost(
-        ends, np.full(sms, last), np.full(sms, room), np.zeros(sms, dtype=np.int64)
+        ends, np.full(sms, last), np.full(sms, capacity), np.zeros(sms, dtype=np.int64)
     )
     flow.set_nodes_supplies(np.arange(panels), np.ones(panels, dtype=np.int64))
     flow.set_node_supply(last, -panels)
@@ -162,15 +162,15 @@ def place_fast(slot_of: IntArray, topology: Topology, starts: int = 4) -> Placem
     """
     problem = _Problem(slot_of, topology)
     random = np.random.default_rng(0)
-    found: tuple[int, IntArray, IntArray] | None = None
+    result: tuple[int, IntArray, IntArray] | None = None
     for number in range(starts):
         start = np.arange(problem.sms) if number == 0 else random.permutation(problem.sms)
         place = problem.swapped(start)
         cost, home = problem.homes(place)
-        if found is None or cost < found[0]:
-            found = cost, place, home
-    assert found is not None
-    return _answer(problem, slot_of, topology, found, problem.simple_bound(), "swaps and an assignment problem")
+        if result is None or cost < result[0]:
+            result = cost, place, home
+    assert result is not None
+    return _answer(problem, slot_of, topology, result, problem.simple_bound(), "swaps and an assignment problem")
 
 
 def place_exact(slot_of: IntArray, topology: Topology) -> Placement:

@@ -31,7 +31,7 @@ def write_moves(game: Game, plan: Plan) -> tuple[Move, ...]:
     moves: list[Move] = []
     red: set[int] = set()
     blue = list(game.is_input)
-    begun = list(game.is_input)
+    initialised = list(game.is_input)
     updates_left = [len(tasks) for tasks in game.updates]
     touches_left = [len(u) + len(t) for u, t in zip(game.uses, game.updates, strict=True)]
 
@@ -42,7 +42,7 @@ def write_moves(game: Game, plan: Plan) -> tuple[Move, ...]:
 
     for position, t in enumerate(plan.order):
         task = game.tasks[t]
-        for item in (*task.operands, *((task.target,) if begun[task.target] else ())):
+        for item in (*task.operands, *((task.target,) if initialised[task.target] else ())):
             if item not in red:
                 moves.append(Move("load", game.names[item]))
                 red.add(item)
@@ -56,7 +56,7 @@ def write_moves(game: Game, plan: Plan) -> tuple[Move, ...]:
             moves.append(Move("slide", task.name, game.names[source]))
             red.discard(source)
         red.add(task.target)
-        begun[task.target], blue[task.target] = True, False
+        initialised[task.target], blue[task.target] = True, False
         updates_left[task.target] -= 1
         if game.is_output[task.target] and not updates_left[task.target]:
             moves.append(Move("store", game.names[task.target]))

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from contextlib import suppress
-from importlib import import_module
+from pkgutil import resolve_name
 from typing import NamedTuple
 
 from pebble.errors import InputError, UnknownNameError
 from pebble.solvers.result import Incumbent, Problem, Solver
-from pebble.solvers.several.fewer import start_from_fewer
+from pebble.solvers.several.fewer import FewerMemories
 
 RECOMPUTE = "recomputation"
 SLIDING = "sliding"
@@ -36,7 +36,7 @@ class Entry(NamedTuple):
 ENTRIES = (
     Entry("search", "pebble.solvers.search:solve_search", _ONCE - {WEIGHTS}),
     Entry("search", "pebble.solvers.search:solve_search", _AGAIN),  # weights that are all equal
-    Entry("search", "pebble.solvers.several.state_search:solve_by_search", _SEVERAL),
+    Entry("search", "pebble.solvers.search:solve_several", _SEVERAL | {LIMIT}),
     Entry("cpsat", "pebble.solvers.cpsat:solve_cpsat", _ONCE),
     Entry("cpsat", "pebble.solvers.cpsat_recompute:solve_recompute", _AGAIN),
     Entry("cpsat", "pebble.solvers.several.solvers:solve_by_cpsat", _SEVERAL | {LIMIT}),
@@ -53,16 +53,16 @@ SOLVERS = tuple(dict.fromkeys(entry.name for entry in ENTRIES))
 def traits(problem: Problem) -> frozenset[str]:
     """What a solver must handle to play this game."""
     game, most = problem.game, problem.most_tasks_per_sm
-    found = {
+    result = {
         RECOMPUTE: game.variant.recompute,
         SLIDING: game.variant.sliding,
         CELLS: game.has_cells,
         WEIGHTS: set(game.weights) != {1},
-        PARTIAL: game.wide_partials,
+        PARTIAL: game.weighted_partials,
         SEVERAL: problem.buffers.memories > 1,
         LIMIT: most is not None and most < len(game.tasks),
     }
-    return frozenset(trait for trait, has in found.items() if has)
+    return frozenset(trait for trait, has in result.items() if has)
 
 
 def find_solver(name: str, problem: Problem) -> Solver:
@@ -73,8 +73,7 @@ def find_solver(name: str, problem: Problem) -> Solver:
     fit = [e for e in ENTRIES if needed <= e.handles and (SEVERAL in needed) == (SEVERAL in e.handles)]
     for entry in fit:
         if entry.name == name:
-            module, function = entry.where.split(":")
-            solver: Solver = getattr(import_module(module), function)
+            solver: Solver = resolve_name(entry.where)
             return solver
     others = ", ".join(dict.fromkeys(e.name for e in fit))
     raise InputError(
@@ -92,18 +91,22 @@ def _instead(needed: frozenset[str]) -> str:
 def solve_auto(best: Incumbent) -> str:
     """Heuristic first. While a gap is open: search, then CP-SAT, where they can play the game and it is small enough.
 
-    With several memories what fewer of them can do follows, then CP-SAT alone: the search there is for tiny games.
+    With several memories fewer of them are searched beside.
     """
     chosen, reason = "heuristic", find_solver("heuristic", best.problem)(best)
-    one = best.problem.buffers.memories == 1
-    if not one and (found := start_from_fewer(best, solve_auto)) and best.closed:
-        chosen = found
-    for name in ("search", "cpsat") if one else ("cpsat",):
+    fewer = FewerMemories(best, solve_auto) if best.problem.buffers.memories > 1 else None
+    if fewer is not None:
+        fewer.head_start()
+        chosen = fewer.solver if best.closed and fewer.solver else chosen
+    for name in ("search", "cpsat"):
         best.details["solver"] = name
         if not best.stopped:
             with suppress(InputError):  # too large for it, or a game that it does not play
                 chosen, reason = name, find_solver(name, best.problem)(best)
         best.details["solver"] = chosen
+    if fewer is not None:
+        fewer.wait()
+        reason = "proved optimal" if best.closed else reason
     return reason
 
 

@@ -12,9 +12,9 @@ from pebble.errors import IllegalMoveError
 from pebble.game import SINGLE, BufferModel, Cost, Game, Pebbling, Replay, check_capacity, read_moves
 from pebble.game.moves import cost_to_json, read_moves_file
 from pebble.game.referee import play
-from pebble.solvers.driver import solve
+from pebble.solvers.driver import Known, solve
 from pebble.solvers.result import SolveResult
-from pebble.system.clock import check_seconds
+from pebble.system.clock import Clock, check_seconds
 
 if TYPE_CHECKING:
     import networkx as nx
@@ -147,5 +147,5 @@ def replay_moves(
     pebbling = Pebbling(game.variant, capacity, given, played.cost, memories)
     solved = None
     if memories.memories == 1 or not (game.variant.recompute or game.variant.sliding):
-        solved = solve(game, capacity, time_limit=time_limit, upper_hint=pebbling, stop=stop, buffers=memories)
+        solved = solve(game, capacity, time_limit=Clock(time_limit, stop), known=Known(pebbling), buffers=memories)
     return ReplayedMoves(pebbling, None, played, solved, game.compulsory)

@@ -119,6 +119,7 @@ class Incumbent:
         self.pebbling: Pebbling | None = None
         self.upper_from = ""
         self.details: dict[str, object] = {}
+        self.memory_share = 1.0  # of the memory that one search may fill
         self._lock = threading.RLock()
 
     def __getstate__(self) -> dict[str, object]:

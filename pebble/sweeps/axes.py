@@ -130,7 +130,7 @@ def read_axes(source: str | Path | Mapping[str, Any]) -> Axes:
     def place(key: str) -> str:
         return f"{shown(path)}, line {line_of(text, key)}"
 
-    axes = _axes(data, str(path.parent), lambda key, told: InputError(f"{place(key)}, {key}: {told}"))
+    axes = _axes(data, str(path.parent), lambda key, spec: InputError(f"{place(key)}, {key}: {spec}"))
     keys = [field.name for field in fields(Axes)] + [f"games.{field.name}" for field in fields(Games)]
     return replace(axes, places={key: place(key) for key in keys})
 
@@ -150,13 +150,13 @@ def _axes(data: Mapping[str, Any], folder: str, mistake: Mistake) -> Axes:
 
 def _read(data: Mapping[str, Any], known: set[str], prefix: str, of: type, mistake: Mistake) -> dict[str, Any]:
     types = {field.name: str(field.type) for field in fields(of)}
-    found = {}
+    result = {}
     for key, value in data.items():
         if key not in known:
             hint = UnknownNameError("key", key, {*known, "games"} if not prefix else known, _WHERE)
             raise mistake(prefix + key, str(hint))
-        found[key] = _value(prefix + key, types[key], value, mistake)
-    return found
+        result[key] = _value(prefix + key, types[key], value, mistake)
+    return result
 
 
 def _value(key: str, kind: str, value: object, mistake: Mistake) -> Any:

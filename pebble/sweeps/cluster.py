@@ -84,12 +84,12 @@ def security(files: tuple[str | None, str | None, str | None]) -> Any:
 def _address(file: str) -> str:
     """The address in a scheduler file, which Dask's deployers write."""
     try:
-        found = json.loads(read_bytes(file, "--cluster: ", 2**20))["address"]
+        result = json.loads(read_bytes(file, "--cluster: ", 2**20))["address"]
     except (ValueError, TypeError, KeyError, RecursionError):
-        found = None
-    if not isinstance(found, str) or not found.startswith(("tcp://", "tls://")):
+        result = None
+    if not isinstance(result, str) or not result.startswith(("tcp://", "tls://")):
         raise InputError(f"--cluster: {shown(file)}: it is no scheduler file, expected JSON with an address.")
-    return found
+    return result
 
 
 class Cluster:

@@ -132,7 +132,7 @@ def _check(name: str, value: object) -> None:
         return
     if type(value) is not _PYTHON[column.type]:  # not isinstance: True is no count
         raise AnswerError(f"the worker's answer has {type(value).__name__} in {name}, expected {column.type}")
-    # NaN and infinity are too large as well
-    too_much = len(value) > _LONGEST_TEXT if isinstance(value, str) else not abs(value) <= _MOST  # type: ignore[arg-type]
-    if too_much:
+    too_long = isinstance(value, str) and len(value) > _LONGEST_TEXT
+    too_large = isinstance(value, int | float) and not abs(value) <= _MOST  # as NaN and infinity are
+    if too_long or too_large:
         raise AnswerError(f"the worker's answer has too large a value in {name}")

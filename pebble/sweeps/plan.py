@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import itertools
 import math
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -113,10 +112,10 @@ def _workloads(axes: Axes) -> Iterator[Workload]:
 
 def _layers(pattern: str) -> Iterator[str]:
     """The linear layers of named models whose names match."""
-    found = [f"{model}:{layer.name}" for model in model_names() for layer in model_layers(model)]
-    matching = [name for name in found if fnmatchcase(name, pattern.lower())]
+    results = [f"{model}:{layer.name}" for model in model_names() for layer in model_layers(model)]
+    matching = [name for name in results if fnmatchcase(name, pattern.lower())]
     if not matching:
-        raise UnknownNameError("layer", pattern, found, "pebble workloads")
+        raise UnknownNameError("layer", pattern, results, "pebble workloads")
     yield from matching
 
 
@@ -126,9 +125,9 @@ def _table(entry: Mapping[str, Any], where: str, dtypes: Sequence[str]) -> Itera
     family = values.pop("family", None)
     if not isinstance(family, str) or family.lower() not in FAMILIES:
         raise UnknownNameError(f"family ({where})", str(family), FAMILIES, "pebble workloads")
-    for one in _expanded(values, FAMILIES[family.lower()].parameters):
-        for dtype in [None] if "dtype" in one or not dtypes else dtypes:
-            yield read_workload(family, {"dtype": dtype, **one})
+    for item in _expanded(values, FAMILIES[family.lower()].parameters):
+        for dtype in [None] if "dtype" in item or not dtypes else dtypes:
+            yield read_workload(family, {"dtype": dtype, **item})
 
 
 def _expanded(values: Mapping[str, Any], parameters: Iterable[Parameter]) -> Iterator[dict[str, Any]]:
@@ -141,19 +140,19 @@ def _expanded(values: Mapping[str, Any], parameters: Iterable[Parameter]) -> Ite
 
 
 def _machines(axes: Axes, files: dict[str, str]) -> list[Machine]:
-    found = []
+    results = []
     for name in axes.machines:
         if name.lower() == _ALL:
-            found += [load_machine(sku) for sku in machine_names()]
+            results += [load_machine(sku) for sku in machine_names()]
         elif name.lower().endswith(".toml"):
             path = Path(axes.folder) / name
             content = read_bytes(path, "machine file ", MAX_FILE_BYTES)
             machine = read_machine_bytes(content, path)
             files[machine.file_sha256] = content.decode("utf-8")
-            found.append(machine)
+            results.append(machine)
         else:
-            found.append(load_machine(name.lower()))
-    return found
+            results.append(load_machine(name.lower()))
+    return results
 
 
 def _chips(axes: Axes, files: dict[str, str]) -> list[Machine | None]:
@@ -208,19 +207,19 @@ def _traffic(axes: Axes, files: dict[str, str], others: int) -> Iterator[Task]:
         caches, {machine and machine.file_sha256 for machine in machines}, axes.sms, policies, executions, axes.stages,
         axes.blocks_per_sm,
     )  # fmt: skip
-    each, tasks = math.prod(max(1, len(set(one))) for one in lists), others
-    found: dict[Workload, None] = {}
+    each, tasks = math.prod(max(1, len(set(item))) for item in lists), others
+    result: dict[Workload, None] = {}
     with axes.at("workloads"):
         for workload in _workloads(axes):
             kernel_family(workload)  # refused where it has none
-            if workload not in found:
-                found[workload] = None
+            if workload not in result:
+                result[workload] = None
                 tasks += each * _schedules_at_least(axes, workload)
-            if max(tasks, len(found)) > MOST_TASKS:
+            if max(tasks, len(result)) > MOST_TASKS:
                 break
-    if max(tasks, len(found)) > MOST_TASKS:  # a million tasks take most of a minute to write out, and so do kernels
+    if max(tasks, len(result)) > MOST_TASKS:  # a million tasks take most of a minute to write out, and so do kernels
         raise _too_many()
-    workloads = list(found)
+    workloads = list(result)
     with axes.at("orders"):
         _check_orders(axes, workloads)
     kernels = itertools.product(
@@ -253,8 +252,7 @@ def _traffic(axes: Axes, files: dict[str, str], others: int) -> Iterator[Task]:
 
 
 def _plain(workload: Workload) -> dict[str, Any]:
-    fields = {f.name: getattr(workload, f.name) for f in dataclasses.fields(workload)}  # type: ignore[arg-type]
-    lists = {key: list(value) if isinstance(value, tuple) else value for key, value in fields.items()}
+    lists = {key: list(value) if isinstance(value, tuple) else value for key, value in workload.values().items()}
     return {"family": workload.family, **lists}
 
 
@@ -335,7 +333,7 @@ def _check_games(axes: Axes) -> None:
 def _each_instance(axes: Axes) -> int:
     """Games of one instance."""
     games = axes.games
-    return math.prod(max(1, len(set(one))) for one in (games.capacities, games.variants, games.solvers))
+    return math.prod(max(1, len(set(item))) for item in (games.capacities, games.variants, games.solvers))
 
 
 def _games(axes: Axes, instances: Sequence[Mapping[str, Any]]) -> Iterator[Task]:
@@ -366,17 +364,17 @@ def _instances(axes: Axes) -> list[dict[str, Any]]:
         A name that no registry knows.
     """
     _check_games(axes)
-    found: dict[str, dict[str, Any]] = {}
+    result: dict[str, dict[str, Any]] = {}
     for entry in axes.games.instances:
         values = dict(entry)
         name = values.pop("family", None)
         with axes.at("games.instances"):
             family = find_dag_family(str(name))
-            for one in _expanded(values, family.parameters):
-                read = read_values(family.name, family.parameters, one)
+            for item in _expanded(values, family.parameters):
+                read = read_values(family.name, family.parameters, item)
                 lists = {key: list(value) if isinstance(value, tuple) else value for key, value in read.items()}
                 instance = {"family": family.name, **lists}
-                found[canonical(instance)] = instance
-                if len(found) * _each_instance(axes) > MOST_TASKS:
+                result[canonical(instance)] = instance
+                if len(result) * _each_instance(axes) > MOST_TASKS:
                     raise _too_many()
-    return list(found.values())
+    return list(result.values())

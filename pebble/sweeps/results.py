@@ -59,9 +59,9 @@ class Results(Report):
     question = "results"
 
     def summary(self) -> str:
-        told = ", ".join(f"{count:,} {status}" for status, count in self.counts.items()) or "empty"
+        spec = ", ".join(f"{count:,} {status}" for status, count in self.counts.items()) or "empty"
         made = "" if self.snapshot_time is None else f", a snapshot of {self.snapshot_time} while a sweep writes it"
-        return f"{self.store}{made}: {told}, by pebble {self.version}"
+        return f"{self.store}{made}: {spec}, by pebble {self.version}"
 
     def rows(self) -> list[dict[str, Any]]:
         """The rows."""
@@ -134,16 +134,11 @@ def results(
     names = _columns(columns) if columns else _default_columns(exporting, timings)
     order = _order(sort if sort else ("task_id",) if exporting else _SORT)
     most = MOST_ROWS if limit is None else whole("--limit", limit, 1, MOST_ROWS)
-    values: list[Any] = []
     if sql is None:
-        conditions = [f"({check_text('--where', where, 'a condition')})"] if where else []
-        for name, pattern in (filters or {}).items():
-            conditions.append(f"CAST({_columns([name])[0]} AS VARCHAR) GLOB ?")
-            values.append(check_text(f"--filter {name}", pattern, "a text"))
-        condition = f" WHERE {' AND '.join(conditions)}" if conditions else ""
+        condition, values = _condition(where, filters or {})
         query = f"SELECT {', '.join(names)} FROM {TABLE}{condition} ORDER BY {order}"
     else:
-        query = check_text("--sql", sql, "a query").strip().rstrip(";")
+        query, values = check_text("--sql", sql, "a query").strip().rstrip(";"), []
     path = None if export is None else Path(check_path("--export", export)).absolute()
     if path is not None:
         check_output(path, "--export", tuple(EXPORTS))
@@ -158,13 +153,21 @@ def results(
                 _export(connection, f"SELECT * FROM ({query}\n) LIMIT {most}", values, path)
             answer = connection.execute(f"SELECT * FROM ({query}\n) LIMIT {0 if exporting else most}", values)
             shape = tuple(column[0] for column in answer.description)
-            found = tuple(tuple(map(_plain, row)) for row in answer.fetchall())
+            result = tuple(tuple(map(_plain, row)) for row in answer.fetchall())
         except library.Error as error:
             if is_of_file(error):
                 raise
             raise InputError(f"{'--sql' if sql else '--where'}: {_reason(error)}") from None
     exported = None if path is None else shown(export or "")
-    return Results(shown(store), shape, found, dict(counts), version, exported, made)
+    return Results(shown(store), shape, result, dict(counts), version, exported, made)
+
+
+def _condition(where: str | None, filters: Mapping[str, str]) -> tuple[str, list[Any]]:
+    """What rows must fulfil, in SQL, and the values of its question marks."""
+    conditions = [f"({check_text('--where', where, 'a condition')})"] if where else []
+    conditions += [f"CAST({_columns([name])[0]} AS VARCHAR) GLOB ?" for name in filters]
+    values: list[Any] = [check_text(f"--filter {name}", pattern, "a text") for name, pattern in filters.items()]
+    return f" WHERE {' AND '.join(conditions)}" if conditions else "", values
 
 
 def _export(connection: Any, query: str, values: list[Any], path: Path) -> None:

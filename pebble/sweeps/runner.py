@@ -97,8 +97,9 @@ class _Process:
         self.process.kill()
         status = self.process.wait()
         for pipe in (self.process.stdin, self.process.stdout):
+            assert pipe is not None
             with suppress(OSError):
-                pipe.close()  # type: ignore[union-attr]
+                pipe.close()
         return status
 
 

@@ -67,8 +67,8 @@ class UnwritableError(InputError):
     """
 
     def __init__(self, path: Path, why: str, kept: str = "") -> None:
-        told = f"it cannot be written ({why}){kept and '; '}{kept}; add --resume once it can be"
-        super().__init__(f"store {shown(path)}: {told}.")
+        text = f"it cannot be written ({why}){kept and '; '}{kept}; add --resume once it can be"
+        super().__init__(f"store {shown(path)}: {text}.")
         self.path = path
         self.why = why
 
@@ -154,7 +154,7 @@ def _check(connection: Any, path: Path) -> str:
     """The version of pebble whose answers it holds; a file that is no store, or one of another kind, is refused."""
     library = duckdb()
     try:
-        found = dict(connection.execute("SELECT key, value FROM main.about").fetchall())
+        result = dict(connection.execute("SELECT key, value FROM main.about").fetchall())
         columns = connection.execute(
             "SELECT column_name, data_type FROM information_schema.columns c JOIN information_schema.tables t "
             "USING (table_schema, table_name) WHERE table_schema = 'main' AND table_name = ? "
@@ -164,9 +164,9 @@ def _check(connection: Any, path: Path) -> str:
     except library.Error as error:
         if is_of_file(error):
             raise
-        found, columns = {}, []
-    version, wanted = found.get("version"), [(column.name, column.type) for column in COLUMNS]
-    if version is None or found.get("schema") != str(SCHEMA) or columns != wanted:
+        result, columns = {}, []
+    version, wanted = result.get("version"), [(column.name, column.type) for column in COLUMNS]
+    if version is None or result.get("schema") != str(SCHEMA) or columns != wanted:
         raise InputError(f"store {shown(path)}: it is no store of `pebble sweep`, or one of another version.")
     return str(version)
 

@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import time
 from collections import deque
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypedDict, Unpack
 
 from pebble import __version__
 from pebble.errors import InputError, check_flag
 from pebble.reports.base import Report
-from pebble.reports.target import whole
+from pebble.reports.options import spelled_out
+from pebble.reports.target import check_options, whole
 from pebble.sweeps.axes import read_axes
 from pebble.sweeps.columns import DONE, FAILED, REFUSED, AnswerError, read_answer
 from pebble.sweeps.plan import plan_of
@@ -85,12 +86,12 @@ class Sweep(Report):
         return self.computed / self.seconds if self.seconds else 0.0
 
     def summary(self) -> str:
-        told = ", ".join(f"{count:,} {status}" for status, count in self.statuses.items() if count)
+        text = ", ".join(f"{count:,} {status}" for status, count in self.statuses.items() if count)
         left = "" if self.complete else f"; interrupted, {self.tasks - self.kept - self.computed:,} are missing"
         kept = f", {self.kept:,} were there" if self.kept else ""
         return (
             f"{self.store}: {self.tasks:,} task{'s' * (self.tasks != 1)}{kept}, {self.computed:,} computed"
-            f"{f' ({told})' if told else ''} in {self.seconds:.1f} s, {self.rate:,.1f} a second{left}"
+            f"{f' ({text})' if text else ''} in {self.seconds:.1f} s, {self.rate:,.1f} a second{left}"
         )
 
     def rows(self) -> list[dict[str, Any]]:
@@ -111,7 +112,7 @@ class Sweep(Report):
         return self.rows()[0]
 
 
-class _Asked(NamedTuple):
+class _Submitted(NamedTuple):
     batch: Batch
     attempt: int
 
@@ -120,41 +121,51 @@ class _Work:
     """What is left to do, what runs, and what becomes of what fails."""
 
     def __init__(self, batches: Sequence[Batch], store: Store, retries: int) -> None:
-        self.left = deque(_Asked(batch, 1) for batch in batches)
-        self.running: dict[int, _Asked] = {}
+        self.left = deque(_Submitted(batch, 1) for batch in batches)
+        self.running: dict[int, _Submitted] = {}
         self.statuses = {DONE: 0, REFUSED: 0, FAILED: 0}
         self._store, self._retries, self._key = store, retries, 0
 
     def feed(self, runner: Runner) -> None:
         """Give the runner what it would take."""
         for _ in range(min(runner.free(), len(self.left))):
-            asked = self.left.popleft()
+            requested = self.left.popleft()
             self._key += 1
-            self.running[self._key] = asked
-            runner.begin(self._key, asked.batch.message(__version__))
+            self.running[self._key] = requested
+            runner.begin(self._key, requested.batch.message(__version__))
 
     def end(self, key: int, content: bytes | None, reason: str) -> None:
         """Keep what came back; ask once more for what failed, each task alone, or record why it did."""
-        asked = self.running.pop(key)
-        tasks = asked.batch.tasks
+        requested = self.running.pop(key)
+        tasks = requested.batch.tasks
         try:
             if content is None:
                 raise AnswerError(reason)
             rows = read_answer(content, len(tasks), __version__)
         except AnswerError as error:
             rows = [{"status": FAILED, "reason": f"{error}.", "seconds": 0.0} for _ in tasks]
-        again = asked.attempt <= self._retries
+        again = requested.attempt <= self._retries
         kept = []
-        for single, task, row in zip(asked.batch.singles(), tasks, rows, strict=True):
+        for single, task, row in zip(requested.batch.singles(), tasks, rows, strict=True):
             if row["status"] == FAILED and again:
-                self.left.append(_Asked(single, asked.attempt + 1))
+                self.left.append(_Submitted(single, requested.attempt + 1))
             else:
-                kept.append(_full(task, row, asked.attempt))
+                kept.append(_full(task, row, requested.attempt))
         if kept:
             with interrupts_wait():  # what is stored is counted
                 self._store.write(kept)
                 for row in kept:
                     self.statuses[row["status"]] += 1
+
+    def run(self, runner: Runner, started: float) -> Iterator[float]:
+        """Do all that is left; after every batch, with what is done published, the seconds since the start."""
+        self._store.publish()
+        while self.left or self.running:
+            self.feed(runner)
+            for ended in runner.ended():
+                self.end(*ended)
+                self._store.publish()
+                yield time.monotonic() - started
 
     @property
     def computed(self) -> int:
@@ -162,10 +173,20 @@ class _Work:
 
 
 def _full(task: Task, row: Mapping[str, Any], attempts: int) -> dict[str, Any]:
-    told = told_by(task.question)
-    return {**row, **told, "task_id": task.id, "kind": task.kind, "task": task.text, "attempts": attempts}
+    spec = told_by(task.question)
+    return {**row, **spec, "task_id": task.id, "kind": task.kind, "task": task.text, "attempts": attempts}
 
 
+class ClusterOptions(TypedDict, total=False):
+    """Who may reach a cluster: the address its scheduler listens on, and the files of its TLS."""
+
+    host: str | None
+    tls_ca: str | None
+    tls_cert: str | None
+    tls_key: str | None
+
+
+@spelled_out(ClusterOptions)
 def sweep(
     source: str | Path | Mapping[str, Any],
     store: str | Path,
@@ -173,12 +194,9 @@ def sweep(
     resume: bool = False,
     jobs: int | str | None = None,
     cluster: str | None = None,
-    host: str | None = None,
-    tls_ca: str | None = None,
-    tls_cert: str | None = None,
-    tls_key: str | None = None,
     retries: int | str = 2,
     progress: Callable[[Progress], None] | None = None,
+    **secured: Unpack[ClusterOptions],
 ) -> Sweep:
     """Compute every combination of workloads, machines, caches, orders, tiles and solvers, into one store.
 
@@ -196,14 +214,14 @@ def sweep(
     cluster : str, optional
         Compute on a Dask cluster instead: ``"tcp://HOST:PORT"``, ``"tls://HOST:PORT"``, a scheduler file ending in
         ``.json``, ``"dask"`` for what Dask's own configuration names, or ``"local:N"`` for N Dask processes here.
-    host : str, optional
-        With ``"local:N"``: the address that the scheduler listens on (127.0.0.1); any other needs TLS.
-    tls_ca, tls_cert, tls_key : str, optional
-        Files in PEM: the authority, this computer's certificate and its key.
     retries : int
         How often a task that failed is begun again before its failure is recorded.
     progress : callable, optional
         Called with a `Progress` after every batch.
+    host : str, optional
+        With ``"local:N"``: the address that the scheduler listens on (127.0.0.1); any other needs TLS.
+    tls_ca, tls_cert, tls_key : str, optional
+        Files in PEM: the authority, this computer's certificate and its key.
 
     Returns
     -------
@@ -221,7 +239,8 @@ def sweep(
     check_flag("resume", resume)
     retries = whole("--retries", retries, 0, _MOST_RETRIES)
     workers = cores() if jobs is None else whole("--jobs", jobs, 1, MOST_JOBS)
-    if cluster is None and (host or tls_ca or tls_cert or tls_key):
+    check_options(secured, ClusterOptions.__optional_keys__, "sweep")
+    if cluster is None and any(secured.values()):
         raise InputError("--host, --tls-ca, --tls-cert, --tls-key: expected --cluster with them.")
     if cluster is not None and jobs is not None:
         raise InputError("--jobs: got it with --cluster, which has workers of its own; write --cluster local:N.")
@@ -233,21 +252,10 @@ def sweep(
         runner: Runner | None = None
         try:
             if work.left:
-                if cluster is None:
-                    runner = Local(min(workers, len(work.left)))
-                else:
-                    from pebble.sweeps.cluster import Cluster
-
-                    runner = Cluster(cluster, host, (tls_ca, tls_cert, tls_key))
-                kept_in.publish()
-            while runner is not None and (work.left or work.running):
-                work.feed(runner)
-                for ended in runner.ended():
-                    work.end(*ended)
-                    kept_in.publish()
+                runner = _runner(min(workers, len(work.left)), cluster, secured)
+                for seconds in work.run(runner, started):
                     if progress is not None:
-                        passed = time.monotonic() - started
-                        progress(Progress(len(plan.tasks), len(done), work.computed, passed))
+                        progress(Progress(len(plan.tasks), len(done), work.computed, seconds))
         except KeyboardInterrupt:
             complete = False
         except UnwritableError as error:
@@ -258,3 +266,13 @@ def sweep(
                 runner.close()
     seconds = time.monotonic() - started
     return Sweep(shown(store), len(plan.tasks), len(done), work.statuses, seconds, complete)
+
+
+def _runner(workers: int, cluster: str | None, secured: ClusterOptions) -> Runner:
+    """Processes of this computer, or a cluster."""
+    if cluster is None:
+        return Local(workers)
+    from pebble.sweeps.cluster import Cluster
+
+    files = (secured.get("tls_ca"), secured.get("tls_cert"), secured.get("tls_key"))
+    return Cluster(cluster, secured.get("host"), files)

@@ -89,10 +89,10 @@ def batches_of(tasks: Iterable[Task], machine_files: Mapping[str, str]) -> list[
     for task in tasks:
         shared = {key: value for key, value in task.question.items() if key != "schedule"}
         together.setdefault(canonical(shared) if task.kind == TRAFFIC else task.text, []).append(task)
-    found = []
+    results = []
     for group in together.values():
         machine = group[0].question.get("machine")
         file = machine_files.get(machine["sha256"]) if machine else None
         for begin in range(0, len(group), MOST_IN_BATCH):
-            found.append(Batch(tuple(group[begin : begin + MOST_IN_BATCH]), file))
-    return found
+            results.append(Batch(tuple(group[begin : begin + MOST_IN_BATCH]), file))
+    return results

@@ -13,13 +13,13 @@ from typing import Any
 
 from pebble import __version__
 from pebble.api.games import solve
-from pebble.errors import GapOpenError, InputError, PebbleError
+from pebble.errors import GapOpenError, InputError, PebbleError, in_python
 from pebble.families import FAMILIES, find_dag_family, kernel_family
 from pebble.models.machine import Machine, load_machine, read_machine_bytes
 from pebble.reports.bounded import trace_bound
 from pebble.reports.fit import ALLOW
 from pebble.reports.known import best_in_kernel
-from pebble.reports.simulated_kernel import Kernel, read_kernel
+from pebble.reports.simulated_kernel import SimulatedKernel, read_kernel
 from pebble.schedules.execution import parse_execution
 from pebble.simulation import Traffic
 from pebble.sweeps.columns import DONE, FAILED, REFUSED
@@ -59,7 +59,10 @@ def _guarded(work: Any) -> dict[str, Any]:
     except GapOpenError as error:  # a question of time, which another attempt may have
         row = {"status": FAILED, "reason": str(error)}
     except PebbleError as error:  # the same at every attempt; a sweep has no option that allows it
-        row = {"status": REFUSED, "reason": re.sub(rf"[,;] or {re.escape(ALLOW)}", "", str(error))}
+        row = {
+            "status": REFUSED,
+            "reason": re.sub(rf"[,;] or {re.escape(in_python(ALLOW))}", "", in_python(str(error))),
+        }
     except Exception as error:
         row = {"status": FAILED, "reason": f"{type(error).__name__}: {error}"[:1000]}
     return {**row, "seconds": time.perf_counter() - began}
@@ -97,16 +100,16 @@ def told_by(question: Mapping[str, Any]) -> dict[str, Any]:
     }
 
 
-def kernel_of(question: Mapping[str, Any], workload: Workload, machine: Machine | None) -> Kernel:
+def kernel_of(question: Mapping[str, Any], workload: Workload, machine: Machine | None) -> SimulatedKernel:
     """How the kernel of a task runs; errors as for `read_kernel`."""
-    asked = {key: question[key] for key in ("tile", "sms", "stages", "policy")}
+    spec = {key: question[key] for key in ("tile", "sms", "stages", "policy")}
     options = {key: question[key] for key in ("blocks_per_sm", "execution")}
     if parse_execution(question["execution"]).kind in ("dynamic", "free"):  # the only ones that draw
         options["seed"] = question["seed"]
     cache = question["cache_bytes"]
     if machine is None:
-        return read_kernel(workload, cache=Size(cache, None, f"{cache}B"), **asked, **options)
-    kernel = read_kernel(workload, gpu=machine, **asked, **options)
+        return read_kernel(workload, cache=Size(cache, None, f"{cache}B"), **spec, **options)
+    kernel = read_kernel(workload, gpu=machine, **spec, **options)
     return kernel if cache is None else replace(kernel, config=replace(kernel.config, cache_bytes=cache))
 
 
@@ -172,30 +175,30 @@ def _traffic(tasks: Sequence[Mapping[str, Any]], machine_file: str | None) -> li
 
 def solver_versions() -> dict[str, str]:
     """The installed solver libraries and their versions."""
-    found = {}
+    result = {}
     for name in _SOLVER_LIBRARIES:
         try:
-            found[name.lower()] = metadata.version(name)
+            result[name.lower()] = metadata.version(name)
         except metadata.PackageNotFoundError:
-            found[name.lower()] = "not installed"
-    return found
+            result[name.lower()] = "not installed"
+    return result
 
 
 def _game(question: Mapping[str, Any]) -> dict[str, Any]:
     """The row of a solved game."""
-    asked = dict(question["instance"])
-    family = asked.pop("family")
-    found = solve(
+    requested = dict(question["instance"])
+    family = requested.pop("family")
+    best = solve(
         family,
         question["capacity"],
         variant=question["variant"],
         solver=question["solver"],
         time_limit=question["time_limit"],
         seed=question["seed"],
-        **asked,
+        **requested,
     )
-    result, upper = found.result, found.result.upper_bound
-    moves = canonical(found.moves) if found.moves else None
+    result, upper = best.result, best.result.upper_bound
+    moves = canonical(best.moves) if best.moves else None
     return {
         "variant": str(result.variant),
         "solver": result.solver,

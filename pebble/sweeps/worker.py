@@ -17,16 +17,16 @@ def main() -> None:
     """Answer until the pipe ends."""
     out = os.fdopen(os.dup(1), "wb")
     os.dup2(os.open(os.devnull, os.O_WRONLY), 1)  # what libraries print must not reach the pipe
-    asked: queue.SimpleQueue[bytes] = queue.SimpleQueue()
+    requested: queue.SimpleQueue[bytes] = queue.SimpleQueue()
 
     def listen() -> None:
         while (message := receive(sys.stdin.buffer, _MOST_MESSAGE_BYTES)) is not None:
-            asked.put(message)
+            requested.put(message)
         os._exit(0)  # who asked has ended, whatever is being computed for them
 
     threading.Thread(target=listen, daemon=True, name="pebble-sweep").start()
     while True:
-        send(out, answer(asked.get()))
+        send(out, answer(requested.get()))
 
 
 if __name__ == "__main__":

@@ -88,13 +88,13 @@ def interruptible(stop: threading.Event) -> Iterator[None]:
         yield
         return
 
-    asked = math.inf
+    requested = math.inf
 
     def ask(_number: int, _frame: object) -> None:
-        nonlocal asked
-        if time.monotonic() > asked + _PATIENCE_SECONDS:  # a terminal or a shell may send one signal twice
+        nonlocal requested
+        if time.monotonic() > requested + _PATIENCE_SECONDS:  # a terminal or a shell may send one signal twice
             raise KeyboardInterrupt
-        asked = min(asked, time.monotonic())
+        requested = min(requested, time.monotonic())
         stop.set()
 
     before = signal.signal(signal.SIGINT, ask)
@@ -112,11 +112,11 @@ def interrupts_wait() -> Iterator[None]:
         yield
         return
 
-    asked: list[tuple[int, FrameType | None]] = []
-    signal.signal(signal.SIGINT, lambda number, frame: asked.append((number, frame)))
+    requested: list[tuple[int, FrameType | None]] = []
+    signal.signal(signal.SIGINT, lambda number, frame: requested.append((number, frame)))
     try:
         yield
     finally:
         signal.signal(signal.SIGINT, before)
-        if asked:
-            before(*asked[0])
+        if requested:
+            before(*requested[0])

@@ -61,5 +61,5 @@ def _private(folder: str) -> bool:
     """Whether it is a folder of this user, no link, that nobody else can write."""
     if sys.platform == "win32":
         return False
-    found = os.lstat(folder)
-    return stat.S_ISDIR(found.st_mode) and found.st_uid == os.getuid() and not found.st_mode & 0o022
+    result = os.lstat(folder)
+    return stat.S_ISDIR(result.st_mode) and result.st_uid == os.getuid() and not result.st_mode & 0o022

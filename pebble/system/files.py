@@ -69,8 +69,8 @@ def parse_toml(content: bytes, path: str | Path, what: str = "", see: str = "") 
     try:
         text = content.decode("utf-8-sig")
     except UnicodeDecodeError:
-        told = "cannot be read: it is not UTF-8 text; expected a TOML file"
-        raise InputError(f"{what}{shown(path)}: {told}.") from None
+        label = "cannot be read: it is not UTF-8 text; expected a TOML file"
+        raise InputError(f"{what}{shown(path)}: {label}.") from None
     try:
         return text, tomllib.loads(text)
     except (ValueError, RecursionError) as error:

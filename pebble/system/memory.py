@@ -7,6 +7,7 @@ from pathlib import Path
 from pebble.errors import InputError
 
 MEMORY_BYTES = 4 << 30
+_LITTLE = 16 << 20  # bytes that are there anyhow: to ask the system takes longer than to look at such a table
 
 
 def memory_allowance() -> int:
@@ -35,10 +36,11 @@ def check_memory(what: str, count: int, of: str, bytes_each: int, advice: str) -
     ...
     pebble.errors.InputError: trace: got 1,000,000,000,000 tiles to keep, about 64,000 GB of memory, ...
     """
-    if count * bytes_each <= MEMORY_BYTES and count * bytes_each <= memory_allowance():
+    needed = count * bytes_each
+    if needed <= _LITTLE or (needed <= MEMORY_BYTES and needed <= memory_allowance()):
         return
     most = memory_allowance() // bytes_each
     raise InputError(
-        f"{what}: got {count:,} {of} to keep, about {count * bytes_each / 1e9:,.0f} GB of memory, expected at most "
+        f"{what}: got {count:,} {of} to keep, about {needed / 1e9:,.0f} GB of memory, expected at most "
         f"{most:,}; {advice}."
     )

@@ -8,9 +8,10 @@ from __future__ import annotations
 
 import os
 import queue
+import sys
 import threading
 from collections.abc import Callable, Iterator, Sequence
-from typing import TypeVar
+from typing import TypeVar, cast
 
 from pebble.system.memory import memory_allowance
 
@@ -51,7 +52,13 @@ class _Workers:
             self.changed.notify_all()
 
 
-_here = threading.local()
+class _Thread(threading.local):
+    """What a thread knows: whose work it does, if it does any."""
+
+    workers: _Workers | None = None
+
+
+_here = _Thread()
 
 
 def check_wanted() -> None:
@@ -62,7 +69,7 @@ def check_wanted() -> None:
     NotWantedError
         The caller of `each` has stopped asking.
     """
-    workers: _Workers | None = getattr(_here, "workers", None)
+    workers = _here.workers
     if workers is not None and workers.stop.is_set():
         raise NotWantedError
 
@@ -72,14 +79,14 @@ def reserve(size: int) -> None:
 
     Work that runs alone never waits.
     """
-    workers: _Workers | None = getattr(_here, "workers", None)
+    workers = _here.workers
     if workers is not None:
         workers.reserve(size)
 
 
 def cores() -> int:
     """Cores that this process may use."""
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    return len(os.sched_getaffinity(0)) if sys.platform == "linux" else os.cpu_count() or 1
 
 
 def each(
@@ -112,7 +119,7 @@ def each(
     [(0, 3), (1, 2)]
     """
     threads = min(cores() if jobs is None else jobs, len(items))
-    if threads <= 1 or getattr(_here, "workers", None) is not None:
+    if threads <= 1 or _here.workers is not None:
         for index, item in enumerate(items):
             yield index, work(item)
         return
@@ -143,6 +150,6 @@ def each(
                     pass
             if error is not None:
                 raise error
-            yield index, answer  # type: ignore[misc]
+            yield index, cast(Answer, answer)  # there is one, as there is no error
     finally:
         workers.stop.set()

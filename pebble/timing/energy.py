@@ -24,7 +24,7 @@ _PICO = 1e-12
 
 
 @dataclass(frozen=True)
-class Price:
+class EnergyCost:
     """Energy of one byte or one operation.
 
     Attributes
@@ -58,7 +58,7 @@ class EnergyTable:
     key: str
     name: str
     about: str
-    prices: Mapping[str, Price]
+    prices: Mapping[str, EnergyCost]
 
     def to_json(self) -> dict[str, Any]:
         """Plain data for ``--json``."""
@@ -95,8 +95,8 @@ def load_energy_table(name: str) -> EnergyTable:
     prices: dict[str, dict[str, Any]] = {}
     for key, entry in data.items():
         if isinstance(entry, dict):
-            prices |= {key: entry} if "picojoules" in entry else {f"{key}.{kind}": one for kind, one in entry.items()}
-    return EnergyTable(name, data["name"], data["about"], {key: Price(**entry) for key, entry in prices.items()})
+            prices |= {key: entry} if "picojoules" in entry else {f"{key}.{kind}": item for kind, item in entry.items()}
+    return EnergyTable(name, data["name"], data["about"], {key: EnergyCost(**entry) for key, entry in prices.items()})
 
 
 @dataclass(frozen=True)
@@ -141,8 +141,8 @@ def estimate(table: EnergyTable, machine: Machine, workload: Workload, dram_byte
         "shared": ("shared", 2 * l2_bytes),
         "operations": (f"operations.{workload.dtype}", workload.flops),
     }
-    found = {level: (table.prices.get(key), amount) for level, (key, amount) in amounts.items()}
-    return Energy({level: _PICO * price.picojoules * amount for level, (price, amount) in found.items() if price})
+    result = {level: (table.prices.get(key), amount) for level, (key, amount) in amounts.items()}
+    return Energy({level: _PICO * price.picojoules * amount for level, (price, amount) in result.items() if price})
 
 
 def _dram_key(machine: Machine) -> str:

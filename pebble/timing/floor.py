@@ -125,8 +125,8 @@ class TimeFloor:
         """The floor of a launch that may find values in L2 and leave dirty lines there."""
         dram = self.part("dram")
         others = [part.seconds for part in self.parts if part is not dram]
-        moved = 0 if dram is None else max(0, dram.amount - 2 * self.kept_bytes)
-        return max([*others, self.dram_seconds(moved) or 0.0], default=0.0)
+        traffic = 0 if dram is None else max(0, dram.amount - 2 * self.kept_bytes)
+        return max([*others, self.dram_seconds(traffic) or 0.0], default=0.0)
 
     @property
     def sustained_seconds(self) -> float:
@@ -182,21 +182,21 @@ def floor_of(
     operations, dram, l2 : tuple of int and str
         Operations; bytes to and from DRAM; bytes of the busier direction between L2 and the SMs.
     """
-    asked = [
+    requested = [
         ("operations", operations, peak_operations(machine, dtype, accumulator), f"throughput.{dtype}"),
         ("dram", dram, peak_dram(machine), "dram_bandwidth"),
     ]
     if l2 is not None:
-        asked.append(("l2", l2, peak_l2(machine), "l2_peak_bandwidth"))
+        requested.append(("l2", l2, peak_l2(machine), "l2_peak_bandwidth"))
     reached = reached_rates(machine, dtype, accumulator)
     parts = [
         FloorPart(name, amount, theorem, rate, reached[name])
-        for name, (amount, theorem), rate, _ in asked
+        for name, (amount, theorem), rate, _ in requested
         if rate is not None
     ]
     missing = [
         f"{TITLES[name]}: the machine file of {machine.name} has no {key}"
-        for name, _, rate, key in asked
+        for name, _, rate, key in requested
         if rate is None
     ]
     kept = machine.l2_bytes + machine.memory_side_cache_bytes
@@ -204,13 +204,13 @@ def floor_of(
 
 
 def time_floor(
-    told: Accounting, machine: Machine, dram: LowerBound, accumulator: str = "fp32", recompute: bool = False
+    problem: Accounting, machine: Machine, dram: LowerBound, accumulator: str = "fp32", recompute: bool = False
 ) -> TimeFloor:
     """The floor of a workload on a chip.
 
     Parameters
     ----------
-    told : Accounting
+    problem : Accounting
         Of the workload, as `pebble.families.accounting` gives it.
     machine : Machine
     dram : LowerBound
@@ -230,7 +230,7 @@ def time_floor(
     >>> floor.binds.name, round(floor.seconds * 1e3, 3)  # ms: 2 x 8192^3 / 312 TFLOPS
     ('operations', 3.524)
     """
-    workload = told.workload
+    workload = problem.workload
     multiplied = "two for each multiply-add, each executed at least once"
     return floor_of(
         machine,
@@ -238,22 +238,22 @@ def time_floor(
         accumulator,
         (workload.flops, multiplied),
         (dram.bytes, f"{dram.method}, for {dram.capacity:,} values on chip"),
-        _busier_direction(of_sms(told), *sm_traffic(told, machine, recompute)),
+        _busier_direction(of_sms(problem), *sm_traffic(problem, machine, recompute)),
     )
 
 
-def sm_traffic(told: Accounting, machine: Machine, recompute: bool = False) -> tuple[LowerBound, str]:
+def sm_traffic(problem: Accounting, machine: Machine, recompute: bool = False) -> tuple[LowerBound, str]:
     """The least reads of L2 plus writes, and what shares one memory in that: the third part of the theorem."""
     cluster = min(machine.cluster_blocks, machine.sms)
-    memories, held = ceil_div(machine.sms, cluster), machine.sm_bytes // told.workload.narrowest_bytes
-    if memories == 1 or not covers_memories(told, recompute):
-        return lower_bound(of_sms(told), held * machine.sms, recompute), "all SMs as one memory"
-    bound = buffer_lower_bound(told, held * cluster, BufferModel("sm-local", memories))
+    memories, held = ceil_div(machine.sms, cluster), machine.sm_bytes // problem.workload.narrowest_bytes
+    if memories == 1 or not covers_memories(problem, recompute):
+        return lower_bound(of_sms(problem), held * machine.sms, recompute), "all SMs as one memory"
+    bound = buffer_lower_bound(problem, held * cluster, BufferModel("sm-local", memories))
     return bound, f"clusters of {cluster} SMs as one memory" if cluster > 1 else "each SM a memory"
 
 
-def _busier_direction(told: Accounting, both: LowerBound, who: str) -> tuple[int, str]:
+def _busier_direction(problem: Accounting, both: LowerBound, who: str) -> tuple[int, str]:
     """Bytes that one direction between L2 and the SMs carries at least, and why."""
-    operands = told.workload.operands
+    operands = problem.workload.operands
     reads, writes = sum(o.bytes for o in operands if o.read), sum(o.bytes for o in operands if o.written)
     return max(ceil_div(both.bytes, 2), reads, writes), f"the busier direction: {both.method}, {who}"

@@ -40,29 +40,29 @@ class Sample(NamedTuple):
     waves: tuple[int, ...]
     share: float
 
-    def spread(self, whole: Program, moved: Sequence[float]) -> list[float]:
+    def spread(self, whole: Program, traffic: Sequence[float]) -> list[float]:
         """Lines between L2 and DRAM of each wave of the whole program, and those dirty at its end.
 
         Parameters
         ----------
         whole : Program
-        moved : sequence of float
+        traffic : sequence of float
             The same of what was simulated.
         """
-        sectors, at, found = whole.layout.tile_sectors(), 0, list[float]()
+        sectors, at, result = whole.layout.tile_sectors(), 0, list[float]()
         size = whole.groups[0].wave_blocks
         for number, (loads, waves) in enumerate(zip(self.loads, self.waves, strict=True)):
-            here = moved[at : at + max(1, waves)]
+            here = traffic[at : at + max(1, waves)]
             at += len(here)
-            found += here[:waves]
+            result += here[:waves]
             if waves:
                 later = slice(waves // 2, waves)
-                found += (loads[waves:] * (sum(here[later]) / max(1.0, loads[later].sum()))).tolist()
+                result += (loads[waves:] * (sum(here[later]) / max(1.0, loads[later].sum()))).tolist()
             else:
                 part, phase = self.program.groups[0].phases[number], whole.groups[0].phases[number]
                 (loaded,) = wave_loads(part, sectors, size)
-                found += (loads * (here[0] / max(1.0, loaded)) + _results(phase, sectors, size)).tolist()
-        return [*found, *moved[at:]]
+                result += (loads * (here[0] / max(1.0, loaded)) + _results(phase, sectors, size)).tolist()
+        return [*result, *traffic[at:]]
 
 
 def wave_loads(phase: Phase, sectors: Index, wave_blocks: int) -> NDArray[np.float64]:
@@ -99,10 +99,10 @@ def sampled(program: Program, most_lines: int) -> Sample | None:
         return None
     phases, waves = [], []
     for phase, each in zip(group.phases, loads, strict=True):
-        room = most_lines * float(each.sum()) / total
-        fitting = int(np.searchsorted(np.cumsum(each), room, side="right"))
+        capacity = most_lines * float(each.sum()) / total
+        fitting = int(np.searchsorted(np.cumsum(each), capacity, side="right"))
         waves.append(fitting)
-        steps = None if fitting else max(1, int(block_steps(phase).max() * room / max(1.0, float(each[0]))))
+        steps = None if fitting else max(1, int(block_steps(phase).max() * capacity / max(1.0, float(each[0]))))
         phases.append(phase.first(max(1, fitting) * size, steps))
     part = program._replace(groups=[replace(group, phases=phases)])
     simulated = sum(float(wave_loads(phase, sectors, size).sum()) for phase in phases)

@@ -51,7 +51,7 @@ def ends(uses: Sequence[Use], contention: float) -> list[float]:
     >>> [round(end, 6) for end in ends(both, 0.5)]  # 50 x 1.25, in which 52.1 of the first are done; then 47.9
     [110.416667, 62.5]
     """
-    left, found, now = [use.nanoseconds for use in uses], [0.0] * len(uses), 0.0
+    left, result, now = [use.nanoseconds for use in uses], [0.0] * len(uses), 0.0
     running = set(range(len(uses)))
     while running:
         longer = {i: uses[i].stretch([uses[j] for j in running if j != i], contention) for i in running}
@@ -60,6 +60,6 @@ def ends(uses: Sequence[Use], contention: float) -> list[float]:
         now += passed
         for i in running:
             left[i] = max(0.0, left[i] - passed / longer[i])
-        found[first] = now
+        result[first] = now
         running.remove(first)
-    return found
+    return result

@@ -121,7 +121,7 @@ def reached_rates(machine: Machine, dtype: str, accumulator: str = "fp32") -> di
 
     Never less than what modelled times are made of, so no modelled time is shorter than the same amounts at these.
     """
-    found = {
+    result = {
         "operations": sustained_operations(machine, dtype, accumulator),
         "dram": sustained_dram(machine),
         "l2": sustained_l2(machine),
@@ -129,7 +129,7 @@ def reached_rates(machine: Machine, dtype: str, accumulator: str = "fp32") -> di
     try:
         rates = sustained_rates(machine, dtype)
     except InputError:  # no time is modelled on this chip
-        return found
+        return result
     clock, peak = (machine.boost_hertz or 0.0) / 1e6, machine.get(f"throughput.{dtype}")
     modelled: dict[str, tuple[float, float | None, str]] = {
         "operations": (rates.flops * machine.sms, peak.at_mhz if peak else None, f"{SUSTAINED_FLOPS:.0%} of the peak"),
@@ -137,7 +137,7 @@ def reached_rates(machine: Machine, dtype: str, accumulator: str = "fp32") -> di
         "l2": (rates.lines * LINE_BYTES, clock, f"{L2_BYTES_PER_CLOCK:g} bytes per clock and SM"),
     }
     for name, (a_nanosecond, at_mhz, note) in modelled.items():
-        known = found[name]
+        known = result[name]
         if known is None or a_nanosecond * 1e9 > known.per_second * (1 + 1e-9):
-            found[name] = Rate(float(round(a_nanosecond * 1e9)), "guess", FITTED, at_mhz, note)
-    return found
+            result[name] = Rate(float(round(a_nanosecond * 1e9)), "guess", FITTED, at_mhz, note)
+    return result

@@ -16,7 +16,7 @@ def verdict_of_bound(floor: TimeFloor, best_bytes: int | None = None) -> str:
     return _verdict(floor, {} if best_bytes is None else {"the best schedule known": best_bytes})
 
 
-def verdict_of_orders(floor: TimeFloor, moved: Mapping[str, int]) -> str:
+def verdict_of_orders(floor: TimeFloor, traffic: Mapping[str, int]) -> str:
     """Of simulated orders: what sets the floor, and what DRAM needs for those that move most and least.
 
     The floor is the same whatever orders are compared; how long one takes is not said, only what its bytes take.
@@ -24,26 +24,26 @@ def verdict_of_orders(floor: TimeFloor, moved: Mapping[str, int]) -> str:
     Parameters
     ----------
     floor : TimeFloor
-    moved : mapping of str to int
+    traffic : mapping of str to int
         Bytes to and from DRAM of each order.
     """
-    if len(moved) < 2:
-        return _verdict(floor, moved)
-    most, least = max(moved, key=lambda name: moved[name]), min(moved, key=lambda name: moved[name])
-    took = [format_seconds(floor.dram_seconds(moved[name]) or 0.0, floor.seconds) for name in (most, least)]
+    if len(traffic) < 2:
+        return _verdict(floor, traffic)
+    most, least = max(traffic, key=lambda name: traffic[name]), min(traffic, key=lambda name: traffic[name])
+    took = [format_seconds(floor.dram_seconds(traffic[name]) or 0.0, floor.seconds) for name in (most, least)]
     if took[0] == took[1]:  # to three digits
-        return _verdict(floor, {"every schedule": moved[most]})
-    return _verdict(floor, {f"{most}, which moves most": moved[most], f"{least}, which moves least": moved[least]})
+        return _verdict(floor, {"every schedule": traffic[most]})
+    return _verdict(floor, {f"{most}, which moves most": traffic[most], f"{least}, which moves least": traffic[least]})
 
 
-def _verdict(floor: TimeFloor, moved: Mapping[str, int]) -> str:
+def _verdict(floor: TimeFloor, traffic: Mapping[str, int]) -> str:
     """Which part is the floor, what the next needs of it, and DRAM for schedules told with ``moved``, their bytes."""
     times = {part.name: part.seconds for part in floor.parts}
     if not times:
         return ""
     longest = max(times, key=lambda name: times[name])
     word = ("" if "operations" in times else "of what is known ") + _WORDS[longest]
-    schedules = {who: took for who, count in moved.items() if (took := floor.dram_seconds(count)) is not None}
+    schedules = {who: took for who, count in traffic.items() if (took := floor.dram_seconds(count)) is not None}
     unit_of = max(times[longest], *schedules.values(), 0)
 
     def of_the_floor(name: str) -> str:

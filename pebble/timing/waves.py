@@ -23,101 +23,25 @@ SMs of their own and share DRAM.
 from __future__ import annotations
 
 import heapq
-from collections import Counter
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from pebble.errors import InputError
-from pebble.models.caches import parse_policy
-from pebble.models.caches.base import Engine
+from pebble.models.caches import CacheCounts, parse_policy
 from pebble.simulation import KernelConfig
+from pebble.timing.modelled import ModelledTime, Wave, throttled_seconds, time_of_waves
+from pebble.timing.passed import passed
 from pebble.timing.sample import block_steps, sampled, step_lines
 from pebble.timing.sharing import Use, ends
 from pebble.timing.sustained import Rates
-from pebble.traces import LINE_BYTES, READ
+from pebble.traces import LINE_BYTES
 from pebble.traces.layout import Index
 from pebble.traces.program import Phase, Program
 from pebble.units import ceil_div
-
-BINDS = ("compute", "shared", "L2", "DRAM", "latency")
-_RESTS_LITTLE = 0.7  # of the time that tensor cores compute: products lie above, attention with its softmax below
-
-
-class Wave(NamedTuple):
-    """One wave; seconds that each resource needs at the rates that kernels sustain."""
-
-    blocks: int
-    compute_seconds: float
-    shared_seconds: float
-    l2_seconds: float
-    dram_seconds: float
-    latency_seconds: float
-    around_seconds: float  #: fill and drain
-
-    @property
-    def binds(self) -> str:
-        """What takes longest."""
-        return BINDS[int(np.argmax(self[1:6]))]
-
-    @property
-    def seconds(self) -> float:
-        """From its first request to the first of the next wave."""
-        return max(self[1:6]) + self.around_seconds
-
-
-@dataclass(frozen=True)
-class ModelledTime:
-    """Time of one kernel, or of several side by side; an estimate, not a bound.
-
-    Attributes
-    ----------
-    seconds : float
-        From the launch to the last result.
-    compute_seconds, shared_seconds, l2_seconds, dram_seconds, latency_seconds : float
-        What each resource needs by itself at sustained rates: sums over waves; where blocks run free, of SMs that share
-        the work evenly.
-    around_seconds, launch_seconds : float
-        Fill and drain of all waves; the launch.
-    throttled_seconds : float
-        What the power limit adds to all that.
-    waves : tuple of Wave
-        Empty where blocks run free.
-    dram_bytes, l2_bytes : int
-        Between L2 and DRAM, and from L2 to the SMs.
-    ended_seconds : tuple of float
-        Of each kernel side by side, when it is done, launch included; one number where there is one.
-    simulated_share : float
-        Of its loads from L2, how much went through the cache model; what the rest moves follows from that.
-    """
-
-    seconds: float
-    compute_seconds: float
-    shared_seconds: float
-    l2_seconds: float
-    dram_seconds: float
-    latency_seconds: float
-    around_seconds: float
-    launch_seconds: float
-    throttled_seconds: float
-    waves: tuple[Wave, ...]
-    dram_bytes: int
-    l2_bytes: int
-    ended_seconds: tuple[float, ...]
-    simulated_share: float = 1.0
-
-    @property
-    def binds(self) -> dict[str, int]:
-        """In how many waves each resource binds, most first; where blocks run free, the one whose sum is largest: 1."""
-        if self.waves:
-            return dict(Counter(wave.binds for wave in self.waves).most_common())
-        sums = (
-            self.compute_seconds, self.shared_seconds, self.l2_seconds, self.dram_seconds, self.latency_seconds
-        )  # fmt: skip
-        return {BINDS[int(np.argmax(sums))]: 1}
 
 
 def modelled_time(
@@ -156,28 +80,29 @@ def modelled_time(
     -----
     One simulation of the kernel's cache: 0.1 to 0.5 s for an 8192^3 product.
     """
-    if not (config.execution.is_reference or config.execution.is_free):
+    if not (config.execution.is_reference or config.execution.is_asynchronous):
         raise InputError(f"--execution: got {config.execution.name}, expected waves or free: only these have a time.")
     known = () if dram_bytes is None else (dram_bytes,) if isinstance(dram_bytes, int) else tuple(dram_bytes)
     of_groups = np.array(known, np.float64) / LINE_BYTES
     if dram_bytes is not None and len(known) != len(program.groups):
         raise InputError(f"dram_bytes: got {len(of_groups)} numbers, expected one a kernel, {len(program.groups)}.")
-    free = config.execution.is_free or len(program.groups) > 1
+    free = config.execution.is_asynchronous or len(program.groups) > 1
     part = None if free or most_lines is None or dram_bytes is not None else sampled(program, most_lines)
     of_waves: list[float] | None = None
+    counts: CacheCounts | None = None
     if dram_bytes is None:
         trace = config.trace(program if part is None else part.program)
-        moved = list(_moved(parse_policy(config.policy).engine(trace, config.cache_bytes // LINE_BYTES)))
-        of_waves = [float(lines.sum()) for lines in moved]
+        traffic, counts = passed(parse_policy(config.policy).engine(trace, config.cache_bytes // LINE_BYTES))
+        of_waves = [float(lines.sum()) for lines in traffic]
         if part is not None:
             of_waves = part.spread(program, of_waves)
-        by_operand = np.sum(moved, axis=0)  # what a group moves is what its operands move
+        by_operand = np.sum(traffic, axis=0)  # what a group moves is what its operands move
         groups = group_of_operands(program, len(by_operand))
         of_groups = np.bincount(groups, by_operand, len(program.groups)).astype(np.float64)
     if free:
-        return _free(program, config, rates, of_groups)
-    found = _in_waves(program, config, rates, float(of_groups.sum()) if of_waves is None else sum(of_waves), of_waves)
-    return found if part is None else replace(found, simulated_share=part.share)
+        return replace(_free(program, config, rates, of_groups), counts=counts)
+    result = _in_waves(program, config, rates, float(of_groups.sum()) if of_waves is None else sum(of_waves), of_waves)
+    return replace(result, counts=counts, simulated_share=1.0 if part is None else part.share)
 
 
 class _Step(NamedTuple):
@@ -209,25 +134,6 @@ def _step(phase: Phase, sectors: Index, rates: Rates, sms: int) -> _Step:
     return _Step(compute, phase.shared_bytes / rates.shared, lines / rates.port, loaded, lines)
 
 
-def _moved(engine: Engine) -> Iterator[NDArray[np.floating[Any]]]:
-    """DRAM lines of each operand, chunk by chunk; what is still dirty at the end comes last."""
-    unit, operands = engine.unit_bytes / LINE_BYTES, len(engine.trace.operand_names)
-    written = np.zeros(operands)
-    for chunk, missed in engine.passed():
-        backs = engine.write_backs.astype(np.float64)
-        reads = np.bincount(engine.operand[chunk.ids], missed * (chunk.ops == READ), operands)
-        yield (reads + backs - written) * unit
-        written = backs
-    yield engine.dirty() * unit
-
-
-def _throttled(program: Program, config: KernelConfig, rates: Rates, seconds: float) -> float:
-    """What the power limit adds to a time, in seconds: until its tensor cores rest enough."""
-    flops = sum(float(block_steps(phase).sum()) * phase.flops for group in program.groups for phase in group.phases)
-    rested = flops / rates.flops / config.sms / 1e9 / _RESTS_LITTLE
-    return max(0.0, min(rates.throttle * (seconds - rates.boost / 1e9), rested - seconds))
-
-
 def _in_waves(
     program: Program, config: KernelConfig, rates: Rates, total: float, of_waves: list[float] | None
 ) -> ModelledTime:
@@ -257,22 +163,8 @@ def _in_waves(
         raise AssertionError("the trace has other waves than the program")
     launch = rates.launch / 1e9
     seconds = sum(wave.seconds for wave in waves) + launch
-    throttled = _throttled(program, config, rates, seconds)
-    return ModelledTime(
-        seconds=seconds + throttled,
-        compute_seconds=sum(wave.compute_seconds for wave in waves),
-        shared_seconds=sum(wave.shared_seconds for wave in waves),
-        l2_seconds=sum(wave.l2_seconds for wave in waves),
-        dram_seconds=sum(wave.dram_seconds for wave in waves),
-        latency_seconds=sum(wave.latency_seconds for wave in waves),
-        around_seconds=sum(wave.around_seconds for wave in waves),
-        launch_seconds=launch,
-        throttled_seconds=throttled,
-        waves=tuple(waves),
-        dram_bytes=round(total) * LINE_BYTES,
-        l2_bytes=round(l2_lines) * LINE_BYTES,
-        ended_seconds=(seconds + throttled,),
-    )
+    throttled = throttled_seconds(program.flops, config.sms, rates, seconds)
+    return time_of_waves(waves, launch, round(total) * LINE_BYTES, round(l2_lines) * LINE_BYTES, throttled)
 
 
 def _free(
@@ -280,7 +172,7 @@ def _free(
 ) -> ModelledTime:  # fmt: skip
     sectors, total = program.layout.tile_sectors(), float(of_groups.sum())
     launch, ended, uses = rates.launch * len(program.groups), list[float](), list[Use]()
-    needs, around, l2_lines = np.zeros(4), 0.0, 0.0
+    needs, around, l2_lines, core = np.zeros(4), 0.0, 0.0, 0.0
     slots = sum(group.wave_blocks for group in program.groups)
     for number, group in enumerate(program.groups):
         dram = float(of_groups[number])
@@ -302,6 +194,7 @@ def _free(
                 around += each * len(blocks) / slots
             busy += makespan(np.concatenate(took), group.wave_blocks)
         l2_lines += loads
+        core = max(core, busy, loads / rates.lines)
         took_alone = max(busy, loads / rates.lines, dram / rates.dram_lines)
         ended.append(took_alone + launch)
         loading = loads / group.wave_blocks * config.blocks_per_sm / min(rates.port, rates.lines / config.sms)
@@ -312,7 +205,7 @@ def _free(
     last = int(np.argmax(ended))
     ended[last] = max(ended[last], max(total / rates.dram_lines, l2_lines / rates.lines) + launch)
     seconds = max(ended) / 1e9
-    throttled = _throttled(program, config, rates, seconds)
+    throttled = throttled_seconds(program.flops, config.sms, rates, seconds)
     longer = 1 + throttled / seconds if throttled else 1.0
     compute, shared, port, chains = (needs / 1e9).tolist()
     return ModelledTime(
@@ -329,6 +222,7 @@ def _free(
         dram_bytes=round(total) * LINE_BYTES,
         l2_bytes=round(l2_lines) * LINE_BYTES,
         ended_seconds=tuple(end / 1e9 * longer for end in ended),
+        busy_seconds=core / 1e9,
     )
 
 

@@ -32,7 +32,7 @@ from numpy.typing import NDArray
 
 from pebble.errors import InputError
 from pebble.system.files import check_output, check_path, faults, lines_of, shown
-from pebble.traces.layout import Layout
+from pebble.traces.layout import Layout, OperandTiles
 from pebble.traces.trace import Trace, chunked
 
 MAX_CSV_TOUCHES = 20_000_000
@@ -157,7 +157,7 @@ def _read_csv(file: TextIO, where: str) -> _Content:
         raise InputError(f"{where}, line {number}: the columns {', '.join(missing)} are missing; got {names}.")
     index = {name: i for i, name in enumerate(content.names)}
     wanted = [(c, names.index(c)) for c in _COLUMNS if c in names]
-    found: dict[str, list[int]] = {c: [] for c, _ in wanted}
+    result: dict[str, list[int]] = {c: [] for c, _ in wanted}
     for cells in csv.reader(lines):
         number += 1
         if not cells or cells[0].lstrip().startswith("#"):
@@ -167,16 +167,16 @@ def _read_csv(file: TextIO, where: str) -> _Content:
             if column == "operand":
                 if cell not in index:
                     raise InputError(f"{where}, line {number}: got operand {cell!r}, expected one of {content.names}.")
-                found[column].append(index[cell])
+                result[column].append(index[cell])
             elif column == "op":
                 if cell.lower() not in ("r", "w"):
                     raise InputError(f"{where}, line {number}: got op {cell!r}, expected r or w.")
-                found[column].append(int(cell.lower() == "w"))
+                result[column].append(int(cell.lower() == "w"))
             else:
-                found[column].append(_number(cell, where, number))
-        if len(found["op"]) > MAX_CSV_TOUCHES:
+                result[column].append(_number(cell, where, number))
+        if len(result["op"]) > MAX_CSV_TOUCHES:
             raise InputError(f"{where}: got more than {MAX_CSV_TOUCHES} touches, expected NPZ for long traces.")
-    arrays = {column: np.array(values, np.int64) for column, values in found.items()}
+    arrays = {column: np.array(values, np.int64) for column, values in result.items()}
     return content._replace(columns=arrays, sms=sms)
 
 
@@ -256,15 +256,20 @@ def _places(trace: Trace, ids: NDArray[np.int32]) -> NDArray[np.int64]:
     return np.stack([at, inside // cols % rows, inside % cols, inside // (rows * cols)])
 
 
+def _sizes(s: OperandTiles) -> tuple[int, ...]:
+    """The values of `_FIELDS`."""
+    return s.rows, s.cols, s.tile_rows, s.tile_cols, s.element_bytes
+
+
 def _names(trace: Trace) -> list[str]:
     """A name for each operand that is laid out; where several shapes share one, the later ones are numbered."""
-    found: list[str] = []
+    results: list[str] = []
     for s in trace.operands:
         name = trace.operand_names[s.operand]
-        found.append(name if name not in found else f"{name}.{len(found)}")
-    if len(found) > _MAX_NAMES:
-        raise InputError(f"trace: got matrices of {len(found)} shapes, expected at most {_MAX_NAMES} in a file.")
-    return found
+        results.append(name if name not in results else f"{name}.{len(results)}")
+    if len(results) > _MAX_NAMES:
+        raise InputError(f"trace: got matrices of {len(results)} shapes, expected at most {_MAX_NAMES} in a file.")
+    return results
 
 
 def _write_csv(trace: Trace, path: Path) -> None:
@@ -273,7 +278,7 @@ def _write_csv(trace: Trace, path: Path) -> None:
         file.write(f"# pebble trace {_VERSION}\n")
         for name, s in zip(names, trace.operands, strict=True):
             copies = f" copies={s.copies}" if s.copies > 1 else ""
-            fields = " ".join(f"{key}={getattr(s, key)}" for key in _FIELDS)
+            fields = " ".join(f"{key}={value}" for key, value in zip(_FIELDS, _sizes(s), strict=True))
             file.write(f"# operand {name} {fields}{copies}\n")
         file.write(f"# sms {trace.sms}\n" if trace.sms else "")
         file.write("operand,row,col,op,sm,copy\n" if trace.sms else "operand,row,col,op,copy\n")
@@ -297,7 +302,7 @@ def _write_npz(trace: Trace, path: Path) -> None:
         "copy": places[3],
         "op": np.concatenate([chunk.ops for chunk in chunks]),
         "names": np.array(_names(trace)),
-        "shapes": np.array([[s.copies, *(getattr(s, key) for key in _FIELDS)] for s in trace.operands], np.int64),
+        "shapes": np.array([[s.copies, *_sizes(s)] for s in trace.operands], np.int64),
         "sms": np.array(trace.sms),
     }
     if trace.sms:

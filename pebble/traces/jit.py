@@ -14,12 +14,15 @@ import threading
 from collections.abc import Callable
 from functools import cache
 from importlib import import_module
-from typing import Any
+from pkgutil import resolve_name
+from typing import Any, TypeVar, cast
 
 from pebble.system.compiled import VARIABLE, is_kept
 
+_Loop = TypeVar("_Loop", bound=Callable[..., Any])
+
 _making = threading.RLock()
-_told = threading.Event()
+_described = threading.Event()
 
 
 class Lazy:
@@ -45,7 +48,7 @@ class Lazy:
 
 def tell_compiling(what: str, how_long: str) -> None:
     """Warn, by the logger ``pebble``, that something is compiled, and say whether a later process compiles it again."""
-    _told.set()
+    _described.set()
     folder = os.environ.get(VARIABLE)
     once = f"once, into {folder}" if is_kept() else f"as in every call until {VARIABLE} names a folder to write to"
     logging.getLogger("pebble").warning(f"pebble: compiling {what}, {once}: {how_long}")
@@ -55,7 +58,7 @@ class _Listener:
     """Of numba, which tells it of what it compiles, not of what it finds compiled."""
 
     def notify(self, event: Any) -> None:
-        if event.is_start and not _told.is_set():
+        if event.is_start and not _described.is_set():
             tell_compiling("loops for this machine", "seconds to a minute")
 
 
@@ -67,23 +70,28 @@ def _numba() -> Any:
     return import_module("numba")
 
 
-def jit(function: Callable[..., Any]) -> Any:
-    """A loop for numba, without checks of types or bounds; its arguments are arrays and numbers."""
-    return Lazy(lambda: _numba().njit(cache=True, nogil=True)(function), function.__globals__)
+def jit(function: _Loop) -> _Loop:
+    """A loop for numba, without checks of types or bounds; its arguments are arrays and numbers.
+
+    Its annotations are for who reads and for mypy: numba goes by what it is given. An `int` there is 64 bits here.
+    """
+    return _lazy(function, cache=True, nogil=True)
 
 
-def inner(function: Callable[..., Any]) -> Any:
+def inner(function: _Loop) -> _Loop:
     """A loop that only other loops call: it compiles faster, as nothing is made to call it from Python."""
-    compiler = {"no_cpython_wrapper": True, "no_cfunc_wrapper": True}
-    return Lazy(lambda: import_module("numba").njit(**compiler)(function), function.__globals__)
+    return _lazy(function, no_cpython_wrapper=True, no_cfunc_wrapper=True)
 
 
-def inlined(function: Callable[..., Any]) -> Any:
+def inlined(function: _Loop) -> _Loop:
     """The same, put into the loops that call it."""
-    compiler = {"cache": True, "nogil": True, "inline": "always"}
-    return Lazy(lambda: _numba().njit(**compiler)(function), function.__globals__)
+    return _lazy(function, cache=True, nogil=True, inline="always")
+
+
+def _lazy(function: _Loop, **compiler: object) -> _Loop:
+    return cast(_Loop, Lazy(lambda: _numba().njit(**compiler)(function), function.__globals__))
 
 
 def intrinsic(module: str, name: str) -> Any:
     """A building block of numba's own."""
-    return Lazy(lambda: getattr(import_module(module), name))
+    return Lazy(lambda: resolve_name(f"{module}:{name}"))

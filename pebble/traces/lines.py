@@ -16,14 +16,17 @@ from numpy.typing import NDArray
 
 from pebble.system.memory import check_memory
 from pebble.traces.jit import jit
-from pebble.traces.layout import LINE_BYTES, OperandTiles, Placement, row_major
+from pebble.traces.layout import LINE_BYTES, Index, OperandTiles, Placement, row_major
 from pebble.traces.trace import Trace, TraceChunk, following
 
 _LINE_BYTES_KEPT = 40
 
 
 @jit
-def _expand(ids, ops, base, height, span, stride, out_ids, out_ops, ends):  # type: ignore[no-untyped-def]
+def _expand(
+    ids: NDArray[np.int32], ops: NDArray[np.uint8], base: Index, height: Index, span: Index, stride: Index,
+    out_ids: NDArray[np.int32], out_ops: NDArray[np.uint8], ends: NDArray[np.int64],
+) -> None:  # fmt: skip
     # Every line of each touched tile, row by row.
     t = 0
     for i in range(ids.shape[0]):
@@ -39,7 +42,9 @@ def _expand(ids, ops, base, height, span, stride, out_ids, out_ops, ends):  # ty
 
 
 @jit
-def _masks(ids, height, span, before, after, out):  # type: ignore[no-untyped-def]
+def _masks(
+    ids: NDArray[np.int32], height: Index, span: Index, before: Index, after: Index, out: NDArray[np.uint8]
+) -> None:
     # The 32-byte sectors of each line that lie in the tile: all but those before its left and after its right edge.
     t = 0
     for i in range(ids.shape[0]):
@@ -58,8 +63,8 @@ def _masks(ids, height, span, before, after, out):  # type: ignore[no-untyped-de
 def _packed(trace: Trace) -> Placement:
     """Lines numbered tile by tile, each tile in one piece."""
     lines = trace.tile_lines.astype(np.int64)
-    one, none = np.ones_like(lines), np.zeros_like(lines)
-    return Placement(np.cumsum(lines) - lines, one, lines, lines, none, none, np.repeat(trace.tile_operand, lines))
+    single, none = np.ones_like(lines), np.zeros_like(lines)
+    return Placement(np.cumsum(lines) - lines, single, lines, lines, none, none, np.repeat(trace.tile_operand, lines))
 
 
 def _line_shapes(operands: tuple[OperandTiles, ...]) -> tuple[OperandTiles, ...]:
@@ -142,7 +147,9 @@ def by_lines(trace: Trace, pad_lines: int = 0) -> Trace:
         return out if meant is None else out & np.repeat(meant, sizes[chunk.ids])
 
     def sms(chunk: TraceChunk) -> NDArray[np.int32]:
-        return np.repeat(chunk.sm, sizes[chunk.ids])  # type: ignore[arg-type]
+        of_touch = chunk.sm
+        assert of_touch is not None
+        return np.repeat(of_touch, sizes[chunk.ids])
 
     def chunks() -> Generator[TraceChunk, NDArray[np.int32] | None, None]:
         source = trace.chunks()

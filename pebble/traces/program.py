@@ -1,19 +1,12 @@
-"""Kernels as programs of block steps, and the trace that a program makes: in lock step, side by side, or by the clock.
+"""Kernels as programs of block steps; `pebble.traces.touches` makes their traces.
 
 A phase is a kernel, or a part of one. Each of its blocks does its prologue, then one step after the other, then its
-epilogue; in a step it touches tiles whose numbers rise evenly with k. There are two ways to put the touches of all
-blocks in order:
-
-- `program_trace`: blocks run P at a time (a wave), one step of each in turn, and the next wave starts when all have
-  finished; a phase starts when the one before it has finished. Groups of phases run side by side on SMs of their own,
-  one step of each in turn.
-- `timed_trace`: every block has its own slot, start and pace. At one time, results of what has just ended are written
-  first, then steps begin, in order of slots; so with equal speeds this is the lock-step trace.
+epilogue; in a step it touches tiles whose numbers rise evenly with k.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Sequence
 from copy import copy
 from dataclasses import dataclass, replace
 from typing import NamedTuple
@@ -21,19 +14,18 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from pebble.errors import InputError
 from pebble.traces.jit import jit
 from pebble.traces.layout import Index, Layout, Strided
-from pebble.traces.lines import by_lines, by_wide_tiles
-from pebble.traces.trace import CHUNK, Trace, TraceChunk, chunked
 from pebble.traces.walk import Flags, Script, Walk
 
-MAX_TOUCHES = 4_000_000_000
-TICKS = 1 << 16  # of the clock, in one step at full speed
+_ANY = 2**31 - 1  # SMs: block slots as they are
 
 
 @jit
-def _fill(bases, strides, k, kinds, ids, ops, begins, at):  # type: ignore[no-untyped-def]
+def _fill(
+    bases: NDArray[np.int32], strides: NDArray[np.int32], k: Index, kinds: NDArray[np.uint8], ids: NDArray[np.int32],
+    ops: NDArray[np.uint8], begins: NDArray[np.int64], at: int,
+) -> int:  # fmt: skip
     # From ``at`` on, the tiles base + k stride of each step of each block, those left out where either is negative.
     by_block, by_touch = k.shape[1] > 1, k.shape[2] > 1
     for step in range(k.shape[0]):
@@ -50,12 +42,12 @@ def _fill(bases, strides, k, kinds, ids, ops, begins, at):  # type: ignore[no-un
 
 
 @jit
-def _deal(begins, sms, found):  # type: ignore[no-untyped-def]
+def _deal(begins: NDArray[np.int64], sms: int, result: NDArray[np.int32]) -> None:
     # From the end: the touches of each row of each block, up to where the next begin.
-    end = found.shape[0]
+    end = result.shape[0]
     for row in range(begins.shape[0] - 1, -1, -1):
         for block in range(begins.shape[1] - 1, -1, -1):
-            found[begins[row, block] : end] = block % sms
+            result[begins[row, block] : end] = block % sms
             end = begins[row, block]
 
 
@@ -84,19 +76,19 @@ class Steps:
 
     def behind(self, tiles: int) -> Steps:
         """The same in a layout where so many other tiles come first."""
-        found = copy(self)
-        found.bases = np.where(self.bases < 0, self.bases, self.bases + np.int32(tiles))
-        return found
+        result = copy(self)
+        result.bases = np.where(self.bases < 0, self.bases, self.bases + np.int32(tiles))
+        return result
 
     def first(self, blocks: int, steps: int | None = None) -> Steps:
         """Of the first blocks alone, all steps or the first ones."""
-        found = copy(self)
-        found.bases, found.walk = self.bases[:blocks], self.walk.first(blocks, steps)
-        found.touches = found.walk.touches(*found.bases.shape)
-        return found
+        result = copy(self)
+        result.bases, result.walk = self.bases[:blocks], self.walk.first(blocks, steps)
+        result.touches = result.walk.touches(*result.bases.shape)
+        return result
 
 
-class _Made(NamedTuple):
+class Made(NamedTuple):
     """Touches of some blocks of a phase, in order: step by step, in a step block by block.
 
     ``begins`` says where those of each block begin in the prologue, in each step, and in the epilogue; ``steps`` which
@@ -113,11 +105,11 @@ class _Made(NamedTuple):
         """Touches in each row of each block, in order."""
         return np.diff(self.begins.ravel(), append=len(self.ids))
 
-    def blocks(self, sms: int = MAX_TOUCHES) -> NDArray[np.int32]:
+    def blocks(self, sms: int = _ANY) -> NDArray[np.int32]:
         """The block of each touch, or its SM where blocks are dealt to ``sms`` in turn."""
-        found = np.empty(len(self.ids), np.int32)
-        _deal(self.begins, sms, found)
-        return found
+        result = np.empty(len(self.ids), np.int32)
+        _deal(self.begins, sms, result)
+        return result
 
     def cuts(self) -> list[int]:
         """Where the prologue with the first step ends, each other step, and the epilogue."""
@@ -161,6 +153,13 @@ class Phase:
         """Prologue, steps and epilogue, those that are there."""
         return [part for part in (self.prologue, self.steps, self.epilogue) if part is not None]
 
+    @property
+    def all_flops(self) -> int:
+        """Operations of all steps of all blocks."""
+        walk, blocks = self.steps.walk, len(self.steps.bases)
+        steps = blocks * len(walk.ks) if isinstance(walk, Script) else walk.touches(blocks, 1)
+        return steps * self.flops
+
     def behind(self, tiles: int) -> Phase:
         """The same in a layout where so many other tiles come first."""
         prologue, epilogue = (part and part.behind(tiles) for part in (self.prologue, self.epilogue))
@@ -173,7 +172,7 @@ class Phase:
             self, steps=self.steps.first(blocks, steps), prologue=prologue, epilogue=None if steps else epilogue
         )  # fmt: skip
 
-    def made(self, blocks: slice, turned: Flags) -> _Made:
+    def made(self, blocks: slice, turned: Flags) -> Made:
         """The touches of some blocks."""
         parts = [(part, part.bases[blocks], part.walk.k(blocks, turned)) for part in self.parts]
         most = sum(len(k) * bases.size for _, bases, k in parts)
@@ -184,7 +183,7 @@ class Phase:
             at = _fill(bases, part.strides, k, part.ops, ids, ops, begins[row : row + len(k)], at)
             row += len(k)
         steps = slice(self.prologue is not None, row - (self.epilogue is not None))
-        return _Made(ids[:at], ops[:at], begins, steps, at == most)
+        return Made(ids[:at], ops[:at], begins, steps, at == most)
 
 
 @dataclass(frozen=True)
@@ -207,6 +206,11 @@ class Program(NamedTuple):
     groups: Sequence[Group]
     first_operands: tuple[int, ...] = ()  #: of kernels side by side: where the operands of each begin
 
+    @property
+    def flops(self) -> int:
+        """Operations of all steps."""
+        return sum(phase.all_flops for group in self.groups for phase in group.phases)
+
     def beside(self, other: Program) -> Program:
         """Both side by side, each on block slots of its own; they share no data, so none of their names is shared."""
         layout = Layout()
@@ -218,169 +222,3 @@ class Program(NamedTuple):
         tiles = sum(o.tiles for o in self.layout.operands)
         groups = [*self.groups, *(group.behind(tiles) for group in other.groups)]
         return Program(layout, groups, (0, len(self.layout.names)))
-
-
-@dataclass(frozen=True)
-class Clock:
-    """Where and when the blocks of a phase run, one number each.
-
-    Attributes
-    ----------
-    slot, turn : ndarray of int64
-        Block slot, and how many blocks it ran before.
-    start, pace, finish : ndarray of float64
-        When the first step begins, how long a step takes, and when the epilogue comes, in steps at full speed.
-    """
-
-    slot: Index
-    turn: Index
-    start: NDArray[np.float64]
-    pace: NDArray[np.float64]
-    finish: NDArray[np.float64]
-
-
-def _waves(group: Group) -> Iterator[tuple[_Made, Phase, bool]]:
-    """The waves, with their phase; True with the last of a phase."""
-    number = 0
-    for phase in group.phases:
-        count = len(phase.steps.bases)
-        for start in range(0, count, group.wave_blocks):
-            end = start + group.wave_blocks
-            yield phase.made(slice(start, end), group.sawtooth and number % 2 == 1), phase, end >= count
-            number += 1
-
-
-def _one_group(group: Group, sms: int) -> Iterator[TraceChunk]:
-    for wave, _, _ in _waves(group):
-        yield TraceChunk(wave.ids, wave.ops, *wave.block_steps(), lambda wave=wave: wave.blocks(sms))  # type: ignore[misc]
-
-
-_Piece = tuple[NDArray[np.int32], NDArray[np.uint8], NDArray[np.int32]]  # tiles, operations, slots
-
-
-def _turns(groups: Sequence[Group], me: int, first_slot: int, finished: list[int]) -> Iterator[_Piece | None]:
-    """What one group does in each of its turns; None while its next phase waits for the other group."""
-    for wave, phase, is_last in _waves(groups[me]):
-        while any(done < phase.after for other, done in enumerate(finished) if other != me):
-            yield None
-        cuts = [0, *wave.cuts()]
-        slots = wave.blocks() + np.int32(first_slot)
-        for i in range(1, len(cuts)):
-            finished[me] += is_last and i + 1 == len(cuts)
-            part = slice(cuts[i - 1], cuts[i])
-            yield wave.ids[part], wave.ops[part], slots[part]
-
-
-def _side_by_side(groups: Sequence[Group], sms: int) -> Iterator[TraceChunk]:
-    """One step of each group in turn."""
-    finished = [0] * len(groups)
-    first = np.cumsum([0, *(group.wave_blocks for group in groups)]).tolist()
-    sources = [_turns(groups, me, first[me], finished) for me in range(len(groups))]
-    pieces: list[_Piece] = []
-    gathered = 0  # touches in pieces: to count them anew in each turn would take quadratic time
-    while sources:
-        waiting = 0
-        for source in list(sources):
-            try:
-                piece = next(source)
-            except StopIteration:
-                sources.remove(source)
-                continue
-            waiting += piece is None
-            if piece is not None:
-                pieces.append(piece)
-                gathered += len(piece[0])
-        if sources and waiting == len(sources):
-            raise AssertionError("phases wait for each other")
-        if pieces and (not sources or gathered >= CHUNK):
-            ids, ops, slots = (np.concatenate(part) for part in zip(*pieces, strict=True))
-            yield TraceChunk(ids, ops, sm_source=lambda slots=slots: slots % np.int32(sms))  # type: ignore[misc]
-            pieces, gathered = [], 0
-
-
-def traced(
-    layout: Layout, touches: int, source: Callable[[], Iterator[TraceChunk]], sms: int, follows: bool = False
-) -> Trace:
-    """The trace of a program: where tiles share lines, of tiles that share none, or of lines."""
-    trace = Trace(
-        tuple(layout.names), layout.tile_lines(), layout.tile_operand(), touches, source, tuple(layout.operands), sms,
-        follows,
-    )  # fmt: skip
-    if not layout.shares_lines:
-        return trace
-    return by_lines(trace) if layout.splits_lines else by_wide_tiles(trace)
-
-
-def check_length(touches: int) -> None:
-    """Refuse a trace of more than 4e9 touches, before anything is made.
-
-    Raises
-    ------
-    InputError
-        With the number.
-    """
-    if touches > MAX_TOUCHES:
-        raise InputError(
-            f"trace: got {touches} tile touches, expected at most {MAX_TOUCHES}; use larger tiles or a smaller problem."
-        )
-
-
-def program_trace(layout: Layout, groups: Sequence[Group], sms: int | None = None) -> Trace:
-    """The lock-step trace of one or more groups of phases over a common layout: see `traced`.
-
-    Parameters
-    ----------
-    layout : Layout
-        All operands.
-    groups : sequence of Group
-        One for kernels one after the other, two for kernels side by side.
-    sms : int, optional
-        SMs; block slots are dealt to them in turn. By default as many as block slots.
-
-    Raises
-    ------
-    InputError
-        More than 4e9 touches.
-    """
-    touches = sum(part.touches for group in groups for phase in group.phases for part in phase.parts)
-    check_length(touches)
-    slots = sum(group.wave_blocks for group in groups)
-    count = min(sms or slots, slots)
-
-    def source() -> Iterator[TraceChunk]:
-        return _one_group(groups[0], count) if len(groups) == 1 else _side_by_side(groups, count)
-
-    return traced(layout, touches, source, count)
-
-
-def timed_trace(
-    layout: Layout, runs: Sequence[tuple[Phase, Clock]], slots: int, sms: int, sawtooth: bool = False
-) -> Trace:
-    """The trace of phases whose blocks run by the clock, in memory, line by line where tiles share lines.
-
-    Parameters
-    ----------
-    layout : Layout
-        All operands.
-    runs : sequence of (Phase, Clock)
-        What runs, and when.
-    slots, sms : int
-        Block slots, and the SMs that they are dealt to in turn.
-    sawtooth : bool
-        A slot walks k backwards in every second of its blocks.
-    """
-    keys, made = [], []
-    for phase, clock in runs:
-        all_of_it = phase.made(slice(None), sawtooth & (clock.turn % 2 == 1))
-        steps, rows = all_of_it.steps, len(all_of_it.begins)
-        time = clock.start + (np.arange(rows) - steps.start)[:, None] * clock.pace
-        time[: steps.start], time[steps.stop :] = clock.start, clock.finish
-        rank = np.full(rows, 2)  # at one time: results, then what comes before steps, then steps
-        rank[: steps.start], rank[steps.stop :] = 1, 0
-        key = (np.rint(time * TICKS).astype(np.int64) * 3 + rank[:, None]) * slots + clock.slot
-        keys.append(np.repeat(key.ravel(), all_of_it.sizes()))
-        made.append((all_of_it.ids, all_of_it.ops, clock.slot.astype(np.int32)[all_of_it.blocks()]))
-    order = np.argsort(np.concatenate(keys), kind="stable")
-    ids, ops, slot = (np.concatenate(part)[order] for part in zip(*made, strict=True))
-    count = min(sms, slots)
-    return traced(layout, len(ids), chunked(ids, ops, slot % np.int32(count)), count)

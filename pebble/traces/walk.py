@@ -67,8 +67,8 @@ class Walk:
         begin, count, backwards, start = self._of(blocks)
         step = np.arange(int(np.max(count)), dtype=np.int32)[:, None]
         ahead = (step + start) % np.maximum(count, 1)
-        found = begin + np.where(np.not_equal(backwards, turned), count - 1 - ahead, ahead)
-        return np.asarray(np.where(step < count, found, -1)[..., None])
+        result = begin + np.where(np.not_equal(backwards, turned), count - 1 - ahead, ahead)
+        return np.asarray(np.where(step < count, result, -1)[..., None])
 
     def first(self, blocks: int, steps: int | None = None) -> Walk:
         """That of the first blocks; of the first steps alone where they are given."""

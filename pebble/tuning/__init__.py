@@ -2,7 +2,7 @@
 
 from pebble.families.spaces.candidate import Candidate, Condition, measure, runnable
 from pebble.tuning.alternatives import OtherLaunch, SetAside, launches, set_asides
-from pebble.tuning.progress import Progress, silent
+from pebble.tuning.progress import Progress, silent, told_to, with_bar
 from pebble.tuning.search import Scored, Search, space_of
 
 __all__ = [
@@ -19,4 +19,6 @@ __all__ = [
     "set_asides",
     "silent",
     "space_of",
+    "told_to",
+    "with_bar",
 ]

@@ -20,7 +20,7 @@ from pebble.tuning.search import FREE_STEPS, Scored, Search
 
 SHARES = (0.25, 0.5, MOST)  # of the cache, at most set aside
 WORTH = 0.01  # of what moves without: a set-aside that saves no more is not spoken of
-_PAIRS = 4  # of a schedule and an operand, of all schedules and of the daily ones
+_PAIRS = 4  # of a schedule and an operand, of all schedules and of the common ones
 _STAGGERED = 3  # of the best schedules
 _SPLITS = (2, 4)
 
@@ -91,7 +91,7 @@ class OtherLaunch(Generic[Schedule]):
 
 
 def set_asides(search: Search) -> tuple[SetAside[Scored], ...]:
-    """What a set-aside saves: with the best, over all schedules, and with a daily one.
+    """What a set-aside saves: with the best, over all schedules, and with a common one.
 
     The pairs of schedule and operand that could move least are simulated with every share; the answer is the best
     share of the best pair of each kind, if it saves more than 1 % of what the same schedule, and the best of its
@@ -107,17 +107,17 @@ def set_asides(search: Search) -> tuple[SetAside[Scored], ...]:
         traffic = _measured(search, scored, search.conditions[0], policy)
         return None if traffic is None else replace(trial, traffic=replace(traffic, plain_bytes=_plain_bytes(trial)))
 
-    found = [
+    results = [
         kept
         for kept in _tried(search, "keeping an operand", pinned, trials)
         if kept.traffic.dram_bytes < (1 - WORTH) * _plain_bytes(kept)
     ]
     ranked = search.ranked()
-    best, daily = ranked[0], next((s for s in ranked if s.daily), ranked[0])
+    best, baseline = ranked[0], next((s for s in ranked if s.baseline), ranked[0])
     kinds = (
-        (found, best),
-        ([p for p in found if p.schedule is best], best),
-        ([p for p in found if p.schedule.daily], daily),
+        (results, best),
+        ([p for p in results if p.schedule is best], best),
+        ([p for p in results if p.schedule.baseline], baseline),
     )
     answer = []
     for kind, plain in kinds:
@@ -137,23 +137,23 @@ def _plain_bytes(kept: SetAside[Scored]) -> int:
 def _pairs(search: Search) -> list[tuple[Scored, str]]:
     """Schedules and operands to try: if what is kept is read once and nothing else changes, these move least."""
     ranked = search.ranked()
-    daily = [s for s in search.scored.values() if s.daily]
+    baseline = [s for s in search.scored.values() if s.baseline]
     steps = search.block_steps(ranked[0].candidate) * len(SHARES)
     most = int(max(1, min(_PAIRS, FREE_STEPS / 2 / steps)))
-    found = []
-    for schedules in (ranked[:1], ranked, daily):
+    results = []
+    for schedules in (ranked[:1], ranked, baseline):
         hopes = sorted((hope for s in _differing(schedules) for hope in _hopes(search, s)), key=lambda hope: hope[0])
-        found += [(s, operand) for _, s, operand in hopes[:most]]
-    return list({(s.candidate.key, operand): (s, operand) for s, operand in found}.values())
+        results += [(s, operand) for _, s, operand in hopes[:most]]
+    return list({(s.candidate.key, operand): (s, operand) for s, operand in results}.values())
 
 
 def _differing(schedules: Iterable[Scored]) -> list[Scored]:
     """One of those that move the same."""
-    found: dict[tuple[str, int, int], Scored] = {}
+    result: dict[tuple[str, int, int], Scored] = {}
     for s in schedules:
         traffic = s.traffic[0]
-        found.setdefault((s.candidate.key[1], traffic.dram_read_bytes, traffic.dram_write_bytes), s)
-    return list(found.values())
+        result.setdefault((s.candidate.key[1], traffic.dram_read_bytes, traffic.dram_write_bytes), s)
+    return list(result.values())
 
 
 def _hopes(search: Search, scored: Scored) -> Iterator[tuple[tuple[float, tuple[str, str], str], Scored, str]]:
@@ -161,12 +161,12 @@ def _hopes(search: Search, scored: Scored) -> Iterator[tuple[tuple[float, tuple[
     config, traffic = scored.candidate.config, scored.traffic[0]
     layout = kernel_of(search.workload, config.tile).layout
     lines = np.bincount(layout.tile_operand(), layout.tile_lines(), len(layout.names))
-    room = MOST * config.cache_bytes * search.conditions[0].cache_percent / 100 / parse_policy(config.policy).parts
-    moved = traffic.by_operand()
+    capacity = MOST * config.cache_bytes * search.conditions[0].cache_percent / 100 / parse_policy(config.policy).parts
+    traffic_bytes = traffic.by_operand()
     for name, count in zip(layout.names, lines.tolist(), strict=True):
         if name in search.space.operands(search.workload):
             size = count * traffic.counts.unit_bytes
-            saved = min(1.0, room / size) * (moved[name]["read_bytes"] - size)
+            saved = min(1.0, capacity / size) * (traffic_bytes[name]["read_bytes"] - size)
             if saved > WORTH * traffic.dram_bytes:
                 yield (traffic.dram_bytes - saved, scored.candidate.key, name), scored, name
 
@@ -181,12 +181,12 @@ def launches(search: Search) -> tuple[OtherLaunch[Scored], ...]:
     if not (search.family.timed and first.execution.is_reference):
         return ()
     ranked = search.ranked()
-    daily = [s for s in ranked if s.daily][:1]
+    baseline = [s for s in ranked if s.baseline][:1]
     trials = []
     if all(_is_one(config.policy) for config in search.configs):
-        best = dict.fromkeys(s.candidate.key for s in [*_differing(ranked)[:_STAGGERED], *daily])
+        best = dict.fromkeys(s.candidate.key for s in [*_differing(ranked)[:_STAGGERED], *baseline])
         trials += [(search.scored[key], Execution("staggered")) for key in best]
-    for scored in daily:
+    for scored in baseline:
         config = scored.candidate.config
         ((depth, tiles),) = search.family.loops(search.workload, config.tile)
         if tiles < config.wave_blocks:
@@ -198,8 +198,8 @@ def launches(search: Search) -> tuple[OtherLaunch[Scored], ...]:
         traffic = _measured(search, scored, condition)
         return None if traffic is None else OtherLaunch(scored, condition, traffic)
 
-    found = _tried(search, "launching otherwise", launched, trials)
-    return tuple(sorted(found, key=lambda s: (s.execution, s.traffic.dram_bytes, s.schedule.candidate.key)))
+    result = _tried(search, "launching otherwise", launched, trials)
+    return tuple(sorted(result, key=lambda s: (s.execution, s.traffic.dram_bytes, s.schedule.candidate.key)))
 
 
 def _is_one(policy: str) -> bool:
@@ -217,7 +217,7 @@ def _measured(search: Search, scored: Scored, condition: Condition, policy: str 
 
 def _tried(search: Search, what: str, work: Callable[[Trial], Answer | None], trials: Sequence[Trial]) -> list[Answer]:
     """The answers in the order of the trials, those that there are when the time is over or somebody interrupts."""
-    found: dict[int, Answer] = {}
+    result: dict[int, Answer] = {}
 
     def is_over() -> bool:  # of the whole time: the search leaves some
         search.why_over = search.why_over or search.clock.why_over()
@@ -228,10 +228,10 @@ def _tried(search: Search, what: str, work: Callable[[Trial], Answer | None], tr
     try:
         for done, (i, answer) in enumerate(each(work, trials), 1):
             if answer is not None:
-                found[i] = answer
+                result[i] = answer
             search.progress(what, done, len(trials))
             if is_over():
                 break
     except KeyboardInterrupt:
         search.why_over = "interrupted"
-    return [found[i] for i in sorted(found)]
+    return [result[i] for i in sorted(result)]

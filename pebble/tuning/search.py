@@ -4,14 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from itertools import islice
 from math import inf
 from typing import Any
 
 from pebble.errors import InputError
 from pebble.families import FAMILIES, KernelFamily, kernel_family
-from pebble.families.spaces.candidate import Candidate, Condition, glance, measure
+from pebble.families.spaces.candidate import Candidate, Condition, estimated_bytes, measure
 from pebble.families.spaces.space import Space
+from pebble.schedules.recipes import SHIFTING, Recipe
 from pebble.simulation import KernelConfig, Traffic
 from pebble.system.clock import Clock
 from pebble.system.parallel import each
@@ -24,7 +26,10 @@ _NEAR_TILE = 1.15  # a tile that looks worse than this times the best is not kep
 _EARLY = 2  # of those are simulated at once, so that there is an answer when somebody interrupts
 _FIRST = 16  # of what looks best, simulated in full
 _PARENTS, _CHILDREN, _ROUNDS = 3, 8, 6
-_FAR, _FAR_DAILY = 1.25, 2.0  # a named schedule that looks worse than this times the best is simulated only if all are
+_FAR, _FAR_BASELINE = (
+    1.25,
+    2.0,
+)  # a named schedule that looks worse than this times the best is simulated only if all are
 FREE_STEPS = 20_000_000  # steps of blocks that are simulated in a few seconds
 _AT_ONCE = 8
 _SHARE = 0.9  # of the time, the rest is for what is tried beside
@@ -57,7 +62,7 @@ class Scored:
 
     candidate: Candidate
     traffic: tuple[Traffic, ...]
-    daily: bool = False  #: a named schedule with its customary number
+    baseline: bool = False  #: a named schedule with its customary number
     named: bool = False  #: a named schedule
 
     @property
@@ -81,6 +86,8 @@ class Search:
     progress : callable
     keep : int
         How many of the best are simulated under every condition.
+    seconds : dict of key to float
+        Modelled times of those that tie for the first place, once they are known: the fastest is the best.
     """
 
     family: KernelFamily[Any, Any]
@@ -95,6 +102,7 @@ class Search:
     _kinds: dict[tuple[str, str], tuple[bool, bool]] = field(default_factory=dict)
     _error: InputError | None = None
     why_over: str | None = None
+    seconds: dict[tuple[str, str], float] = field(default_factory=dict)
 
     @property
     def space(self) -> Space[Any, Any]:
@@ -113,7 +121,7 @@ class Search:
         """
         try:
             self._run()
-            self._finish_daily()
+            self._finish_baseline()
         except KeyboardInterrupt:
             if not self.ranked():
                 raise
@@ -122,9 +130,24 @@ class Search:
             raise self._error or InputError("tune: no schedule was simulated in time, expected a longer --time-limit.")
 
     def ranked(self) -> list[Scored]:
-        """What was simulated under every condition, the least worst case first; in a tie what has a name."""
+        """What was simulated under every condition, the least worst case first; in a tie the fastest, then by name."""
         whole = [s for s in self.scored.values() if len(s.traffic) == len(self.conditions)]
-        return sorted(whole, key=lambda s: (s.worst_bytes, not s.daily, not s.named, s.candidate.key))
+        seconds = self.seconds
+        return sorted(
+            whole,
+            key=lambda s: (
+                s.worst_bytes,
+                seconds.get(s.candidate.key, 0),
+                not s.baseline,
+                not s.named,
+                s.candidate.key,
+            ),
+        )
+
+    def ties(self) -> list[Scored]:
+        """Those of `ranked` that move as little as the first."""
+        ranked = self.ranked()
+        return [s for s in ranked if s.worst_bytes == ranked[0].worst_bytes]
 
     @property
     def named_count(self) -> tuple[int, int]:
@@ -139,31 +162,31 @@ class Search:
         self._simulate("simulating what looks best", self._promising(everything)[:_EARLY])
         self._look("looking at schedules", everything)
         promising = self._promising(everything)
-        plain = [c for c in promising if not getattr(c.plan, "shift", False)]  # a quick look flatters shifts
-        daily = [c for c in promising if self._kinds[c.key][0]]
-        first = [*daily[:1], *promising[: _FIRST // 2], *plain[: _FIRST // 2], *daily[: _FIRST // 4]]
+        plain = [c for c in promising if not (isinstance(c.plan, SHIFTING) and c.plan.shift)]  # a look flatters shifts
+        baseline = [c for c in promising if self._kinds[c.key][0]]
+        first = [*baseline[:1], *promising[: _FIRST // 2], *plain[: _FIRST // 2], *baseline[: _FIRST // 4]]
         self._simulate("simulating what looks best", list(dict.fromkeys(first)))
         self._refine()
         rest = [c for c in promising if self._kinds[c.key][1]]
         least = self.looks[promising[0].key] if promising else inf
-        near = [c for c in rest if self.looks[c.key] <= (_FAR_DAILY if self._kinds[c.key][0] else _FAR) * least]
+        near = [c for c in rest if self.looks[c.key] <= (_FAR_BASELINE if self._kinds[c.key][0] else _FAR) * least]
         self._simulate("simulating other named schedules", near)
         if sum(map(self.block_steps, rest)) <= FREE_STEPS:
             self._simulate("simulating the rest of the named", rest)
 
     def _pool(self, config: KernelConfig) -> list[Candidate]:
         """Everything to begin with under one tile, each once; what has a name goes by it."""
-        daily = list(self.family.all_schedules(self.workload, config.tile))
-        named = [*daily, *self.space.swept(self.workload, config)]
+        baseline = list(self.family.all_schedules(self.workload, config.tile))
+        named = [*baseline, *self.space.swept(self.workload, config)]
         known = {self.space.recipe(self.workload, schedule, config) for schedule in named}
         made = [recipe for recipe in self.space.made(self.workload, config) if recipe not in known]
-        found = {}
+        result = {}
         for number, plan in enumerate([*named, *made]):
             candidate = Candidate(plan, config)
-            if candidate.key not in found:
-                found[candidate.key] = candidate
-                self._kinds[candidate.key] = (number < len(daily), number < len(named))
-        return list(found.values())
+            if candidate.key not in result:
+                result[candidate.key] = candidate
+                self._kinds[candidate.key] = (number < len(baseline), number < len(named))
+        return list(result.values())
 
     def _best_tiles(self, pools: list[list[Candidate]]) -> list[list[Candidate]]:
         """The tiles that look best by a few of their candidates."""
@@ -191,7 +214,7 @@ class Search:
                 return
 
     def _glanced(self, candidate: Candidate) -> float:
-        return glance(self.family, self.space, self.workload, candidate)
+        return estimated_bytes(self.family, self.space, self.workload, candidate)
 
     def _simulate(self, what: str, candidates: Sequence[Candidate]) -> None:
         """In full, a few at a time, under one condition after the other as long as one can be among the best."""
@@ -201,7 +224,7 @@ class Search:
             for condition in self.conditions:
                 bar = sorted(s.worst_bytes for s in self.ranked())[self.keep - 1 : self.keep]
                 left = [c for c in left if not bar or c.key not in self.scored or self.worst(c) <= bar[0]]
-                for n, traffic in each(lambda c, at=condition: self._measured(c, at), left):  # type: ignore[misc]
+                for n, traffic in each(partial(self._measured, condition=condition), left):
                     self._note(left[n], traffic)
                 left = [c for c in left if c.key in self.scored]
             self.progress(what, min(start + _AT_ONCE, len(fresh)), len(fresh))
@@ -220,8 +243,10 @@ class Search:
     def _note(self, candidate: Candidate, traffic: Traffic | None) -> None:
         if traffic is not None:
             before = self.scored.get(candidate.key)
-            daily, named = self._kinds.get(candidate.key, (False, False))
-            self.scored[candidate.key] = Scored(candidate, (*(before.traffic if before else ()), traffic), daily, named)
+            baseline, named = self._kinds.get(candidate.key, (False, False))
+            self.scored[candidate.key] = Scored(
+                candidate, (*(before.traffic if before else ()), traffic), baseline, named
+            )
 
     def _measured(self, candidate: Candidate, condition: Condition) -> Traffic | None:
         try:
@@ -230,10 +255,10 @@ class Search:
             self._error = error
             return None
 
-    def _finish_daily(self) -> None:
-        """The best daily schedule under every condition, though others leave it behind."""
-        while daily := [s for s in self.scored.values() if s.daily]:
-            best = min(daily, key=lambda s: (s.worst_bytes, s.candidate.key))
+    def _finish_baseline(self) -> None:
+        """The best common schedule under every condition, though others leave it behind."""
+        while baseline := [s for s in self.scored.values() if s.baseline]:
+            best = min(baseline, key=lambda s: (s.worst_bytes, s.candidate.key))
             if len(best.traffic) == len(self.conditions):
                 return
             self._note(best.candidate, self._measured(best.candidate, self.conditions[len(best.traffic)]))
@@ -256,7 +281,7 @@ class Search:
 
     def _children(self, candidate: Candidate) -> list[Candidate]:
         plan, config = candidate.plan, candidate.config
-        recipe = plan if hasattr(plan, "table") else self.space.recipe(self.workload, plan, config)
+        recipe = plan if isinstance(plan, Recipe) else self.space.recipe(self.workload, plan, config)
         if recipe is None:
             return []
         return [Candidate(near, config) for near in self.space.near(self.workload, recipe, config)]

@@ -22,7 +22,7 @@ from pebble.webpage.documents import Document, Fields
 from pebble.webpage.drawing import HEIGHT, WIDTH, Frame, binary_ticks, cursor, mark
 from pebble.webpage.shapes import setting, workload_of
 from pebble.workloads import Ffn
-from pebble.workloads.widths import Room
+from pebble.workloads.widths import FastMemory
 
 _MOST_HEIGHTS, _MOST_BANDS, _EVERY_COUNT = 64, 256, 33
 _FUSED = re.compile(r"row-fused-([0-9]{1,6})(\+sawtooth)?")
@@ -38,9 +38,9 @@ class Bands:
     capacity_bytes, bound_bytes : int
         Of the memory that explicit schedules have: what the cache and the SMs hold; and the proved bound there.
     heights : list of dict
-        ``rows``, ``bands``, ``moved_bytes`` and ``room_bytes``, None where a band does not fit.
+        ``rows``, ``bands``, ``traffic_total`` and ``room_bytes``, None where a band does not fit.
     simulated : list of dict
-        ``rows``, ``name``, ``moved_bytes`` of the document's fused orders.
+        ``rows``, ``name``, ``traffic_total`` of the document's fused orders.
     """
 
     title: str
@@ -60,9 +60,9 @@ class Bands:
     @property
     def frame(self) -> Frame:
         """Around all heights and all traffic."""
-        found = [*self.heights, *self.simulated]
-        moved = [self.bound_bytes, *(entry["moved_bytes"] or 0 for entry in found)]
-        return Frame.around([h["rows"] for h in self.heights], moved)
+        results = [*self.heights, *self.simulated]
+        traffic = [self.bound_bytes, *(entry["moved_bytes"] or 0 for entry in results)]
+        return Frame.around([h["rows"] for h in self.heights], traffic)
 
 
 def bands_of(document: Document) -> Bands | None:
@@ -93,7 +93,7 @@ def bands_of(document: Document) -> Bands | None:
     return Bands(
         ffn.label, setting(fields), capacity * width, bound.whole("bytes"),
         [height_of(ffn, extent, capacity, width) for extent in rows],
-        sorted(simulated, key=lambda found: (found["rows"], found["moved_bytes"])),
+        sorted(simulated, key=lambda result: (result["rows"], result["moved_bytes"])),
     )  # fmt: skip
 
 
@@ -107,27 +107,27 @@ def height_of(ffn: Ffn, rows: int, capacity: int, width: int) -> dict[str, Any]:
     """What bands of so many rows move, and the most that one holds; values are ``width`` bytes each."""
     chain = ffn_chain(ffn)
     full, rest = divmod(ffn.tokens, rows)
-    found = [
-        (best_band(chain, "rows", extent, Room.of_values(capacity)), count)
+    results = [
+        (best_band(chain, "rows", extent, FastMemory.of_values(capacity)), count)
         for extent, count in ((rows, full), (rest, 1))
         if extent
     ]
-    told: dict[str, Any] = {"rows": rows, "bands": full + bool(rest), "moved_bytes": None, "room_bytes": None}
+    fields: dict[str, Any] = {"rows": rows, "bands": full + bool(rest), "moved_bytes": None, "room_bytes": None}
     weights = ffn.hidden * chain.weights_per_column
-    if all(band is not None for band, _ in found):
-        moved = sum((band.moved + weights) * count for band, count in found if band is not None)
-        told |= {
-            "moved_bytes": moved * width,
-            "room_bytes": max(band.peaks[0] for band, _ in found if band is not None) * width,
+    if all(band is not None for band, _ in results):
+        traffic = sum((band.moved + weights) * count for band, count in results if band is not None)
+        fields |= {
+            "moved_bytes": traffic * width,
+            "room_bytes": max(band.peaks[0] for band, _ in results if band is not None) * width,
         }
-    return told
+    return fields
 
 
 def svg(bands: Bands, ident: str) -> str:
     """Traffic over band height: a line for explicit control, marks for the simulated orders, the proved bound."""
     fitting = [h for h in bands.heights if h["moved_bytes"] is not None]
     rows = [h["rows"] for h in bands.heights]
-    moved = [h["moved_bytes"] for h in fitting]
+    traffic = [h["moved_bytes"] for h in fitting]
     frame = bands.frame
     top = f'<title id="{ident}-t">Traffic of each band height: {escape(bands.title)}</title>'
     marks = "".join(mark(2, frame.x(s["rows"]), frame.y(s["moved_bytes"])) for s in bands.simulated)
@@ -137,7 +137,7 @@ def svg(bands: Bands, ident: str) -> str:
             top,
             frame.axes(binary_ticks(rows[0], max(rows[-1], 2 * rows[0])), lambda n: f"{n:,.0f}", "rows of a band"),
             f'<g class="s s0">{frame.line((frame.low_x, frame.high_x), (bands.bound_bytes,) * 2)}</g>',
-            f'<g class="s s1">{frame.line([h["rows"] for h in fitting], moved) if fitting else ""}</g>',
+            f'<g class="s s1">{frame.line([h["rows"] for h in fitting], traffic) if fitting else ""}</g>',
             f'<g class="s s2">{marks}</g>',
             cursor(),
             "</svg>",

@@ -105,15 +105,15 @@ def read_document(path: str | Path) -> Document:
 
 def _read_store(path: str | Path) -> Document:
     """The rows of a store of a sweep, through the front door, as the room of sweeps need not be there."""
-    found = pebble.results(path, limit=MAX_STORE_ROWS + 1).to_dict()
-    if len(found["rows"]) > MAX_STORE_ROWS:
+    result = pebble.results(path, limit=MAX_STORE_ROWS + 1).to_dict()
+    if len(result["rows"]) > MAX_STORE_ROWS:
         raise InputError(
             f"report: {shown(path)}: got over {MAX_STORE_ROWS:,} rows, expected at most that many; choose some with "
             "`pebble results STORE --where CONDITION --json`."
         )
-    made = found.get("snapshot_time")
+    made = result.get("snapshot_time")
     name = Path(path).name if made is None else f"{Path(path).name}, a snapshot of {made}"
-    return Document(name, "results", found, "")
+    return Document(name, "results", result, "")
 
 
 def _no_constant(name: str) -> float:
@@ -164,7 +164,9 @@ def _measured_rows(text: str, path: str | Path) -> list[dict[str, str]]:
 
 def _is_size(value: object) -> bool:
     """Whether it is a number that can stand on a log axis, or 0."""
-    return type(value) in (int, float) and (value == 0 or 1e-9 <= value <= 1e30)  # type: ignore[operator]
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        return False
+    return value == 0 or 1e-9 <= value <= 1e30
 
 
 class Fields:
@@ -195,18 +197,18 @@ class Fields:
         """A text, cut where it is very long."""
         if otherwise is not None and key not in self:
             return otherwise
-        found: str = self._read(key, lambda v: isinstance(v, str), "a text")
-        return found if len(found) <= _LONGEST_TEXT else found[: _LONGEST_TEXT - 3] + "..."
+        result: str = self._read(key, lambda v: isinstance(v, str), "a text")
+        return result if len(result) <= _LONGEST_TEXT else result[: _LONGEST_TEXT - 3] + "..."
 
     def number(self, key: str) -> int | float:
         """A number that is not negative."""
-        found: int | float = self._read(key, _is_size, "0, or a number from 1e-9 to 1e30")
-        return found
+        result: int | float = self._read(key, _is_size, "0, or a number from 1e-9 to 1e30")
+        return result
 
     def whole(self, key: str) -> int:
         """A whole number that is not negative."""
-        found: int = self._read(key, lambda v: type(v) is int and v >= 0, "a whole number from 0")
-        return found
+        result: int = self._read(key, lambda v: type(v) is int and v >= 0, "a whole number from 0")
+        return result
 
     def maybe(self, key: str) -> int | float | None:
         """A number, or None where there is none."""
@@ -227,8 +229,8 @@ class Fields:
         def good(values: Any) -> bool:
             return isinstance(values, list) and all(map(_is_size, values))
 
-        found: list[int | float] = self._read(key, good, "a list of numbers from 0")
-        return found
+        results: list[int | float] = self._read(key, good, "a list of numbers from 0")
+        return results
 
     def texts(self, key: str) -> list[str]:
         """A list of texts; empty where there is none."""

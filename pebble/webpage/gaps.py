@@ -77,8 +77,8 @@ def gap_table(document: Document) -> GapTable:
     unit = "bytes"
     if document.kind == "bound" and "bytes" not in fields.part("lower_bound"):
         unit = "elements"
-    found = [(key, fields.part(key)) for key in _BOUNDS if key in fields]
-    bounds = [(key, part) for key, part in found if unit in part]
+    results = [(key, fields.part(key)) for key in _BOUNDS if key in fields]
+    bounds = [(key, part) for key, part in results if unit in part]
     least = next((part.number(unit) for key, part in bounds if key == "lower_bound"), None)
     bars: list[Bar] = []
     if "exact" in fields:  # a tile game that a solver played
@@ -89,18 +89,18 @@ def gap_table(document: Document) -> GapTable:
     simulated = {(bar.name, bar.moved) for bar in orders if bar.kind == "order"}
     simulates = document.kind in ("compare", "simulate") and "kernel" in fields
     for key, part in bounds:
-        text, moved, what, kind = part.text("method", ""), part.number(unit), _BOUNDS[key], "bound"
+        text, traffic, what, kind = part.text("method", ""), part.number(unit), _BOUNDS[key], "bound"
         if simulates and key in _MEMORIES and "capacity_bytes" in part:
             what = _OF_A_KERNEL if key == "lower_bound" else what
             memory = _MEMORIES[key].format(format_capacity(part.whole("capacity_bytes")))
-            if key == "cache_only_bound" and (least is None or moved > least):
+            if key == "cache_only_bound" and (least is None or traffic > least):
                 memory += ": a schedule that also keeps values on the SMs may move less"
             text = f"{memory}; {text}"
         if key == "upper_bound":
             text, kind = part.text("schedule", ""), "explicit"
-            if (text, moved) in simulated:
+            if (text, traffic) in simulated:
                 what, kind = _BEST_IS_SIMULATED, "order"
-        bars.append(Bar(what, kind, text, moved, _over(moved, least)))
+        bars.append(Bar(what, kind, text, traffic, _over(traffic, least)))
     return GapTable(
         f"{document.kind}: {fields.part('workload').text('label', document.name)}",
         setting(fields, tiles),
@@ -123,13 +123,13 @@ def _tiles(document: Document, fields: Fields) -> list[str]:
     return list(dict.fromkeys(row.text("tile") for row in fields.parts("schedules") if "tile" in row))
 
 
-def moved_by(row: Fields) -> float:
+def traffic_of(row: Fields) -> float:
     """What a schedule of a document moves, in bytes."""
     return row.number(next((key for key in _MOVED if key in row), "dram_bytes"))
 
 
 def _order(row: Fields, least: float | None, with_tile: bool) -> Bar:
-    moved = moved_by(row)
+    traffic = traffic_of(row)
     parts = [f"tile {row.text('tile')}"] if with_tile and "tile" in row else []
     if "dram_read_bytes" in row and "dram_write_bytes" in row:
         parts.append(f"{row.number('dram_read_bytes') / 1e6:,.1f} MB read")
@@ -139,8 +139,8 @@ def _order(row: Fields, least: float | None, with_tile: bool) -> Bar:
     if "words" in row:
         parts.append(row.text("words"))
     kind = "explicit" if "cost_bytes" in row else "order"  # between L2 and SMs schedules are counted, not simulated
-    return Bar(row.text("name", row.text("schedule", "")), kind, ", ".join(parts), moved, _over(moved, least))
+    return Bar(row.text("name", row.text("schedule", "")), kind, ", ".join(parts), traffic, _over(traffic, least))
 
 
-def _over(moved: float, least: float | None) -> float | None:
-    return moved / least if least else None
+def _over(traffic: float, least: float | None) -> float | None:
+    return traffic / least if least else None

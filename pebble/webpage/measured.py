@@ -34,18 +34,18 @@ def pairs(documents: Iterable[Document]) -> tuple[list[Pair], int]:
     """
     documents = list(documents)
     compared = [Fields(d.data, d.name) for d in documents if d.kind == "compare" and "kernel" in d.data]
-    found: list[Pair] = []
+    results: list[Pair] = []
     alone = 0
     for document in documents:
         if document.kind == "ncu":
-            found += _profiled(Fields(document.data, document.name))
+            results += _profiled(Fields(document.data, document.name))
         for row in document.data["rows"] if document.kind == "measured" else ():
             pair = _pair(row, compared)
             if pair is None:
                 alone += 1
             else:
-                found.append(pair)
-    return sorted(found, key=lambda p: -abs(p.error)), alone
+                results.append(pair)
+    return sorted(results, key=lambda p: -abs(p.error)), alone
 
 
 def _profiled(fields: Fields) -> list[Pair]:

@@ -21,7 +21,7 @@ from pebble.webpage.documents import Document, Fields
 from pebble.webpage.drawing import LogAxis, bytes_text, mark
 from pebble.webpage.gaps import Bar, GapTable, gap_table
 from pebble.webpage.measured import Pair, pairs
-from pebble.webpage.sweeps import Asked, Solved, Swept, swept
+from pebble.webpage.sweeps import Solved, Swept, SweptQuestion, swept
 from pebble.webpage.walks import Walks, walks_of
 
 MAX_PAGE_BYTES = 48 * 2**20
@@ -109,8 +109,8 @@ def _section_html(section: _Section) -> str:
 def _article(title: str, where: str, body: str, notes: Iterable[str] = ()) -> str:
     about = f'<p class="where">{escape(where)}</p>' if where else ""
     listed_notes = "".join(f"<li>{escape(note)}</li>" for note in notes)
-    told = f"<details><summary>Notes</summary><ul>{listed_notes}</ul></details>" if listed_notes else ""
-    return f"<article><h3>{escape(title)}</h3>{about}{body}{told}</article>"
+    text = f"<details><summary>Notes</summary><ul>{listed_notes}</ul></details>" if listed_notes else ""
+    return f"<article><h3>{escape(title)}</h3>{about}{body}{text}</article>"
 
 
 def _breakable(name: str) -> str:
@@ -119,7 +119,7 @@ def _breakable(name: str) -> str:
 
 
 def _gap_section(documents: Sequence[Document]) -> _Section:
-    found = _Section(
+    result = _Section(
         "gap", "Gap table",
         "What each schedule moves, over the least that any can move. "
         "▲ proved bound, ◇ schedule under explicit control, ● simulated order"
@@ -128,8 +128,8 @@ def _gap_section(documents: Sequence[Document]) -> _Section:
     for document in documents:
         if document.kind in ("compare", "simulate", "tune", "bound"):
             table = gap_table(document)
-            found.parts.append(_article(table.title, table.where, _gap_html(table), table.notes))
-    return found
+            result.parts.append(_article(table.title, table.where, _gap_html(table), table.notes))
+    return result
 
 
 def _gap_html(table: GapTable) -> str:
@@ -166,41 +166,41 @@ def _gap_html(table: GapTable) -> str:
 
 
 def _sweep_section(documents: Sequence[Document]) -> _Section:
-    found = _Section(
+    result = _Section(
         "sweeps", "Sweeps",
         "For every workload and place, the order that moves least and the one that moves most; those whose best order "
         "is farthest from the proved bound first. For every game, what is proved and what the best pebbling costs.",
     )  # fmt: skip
     for document in documents:
         if document.kind == "results":
-            told = swept(document)
-            count = len(told.asked) + len(told.solved)
-            statuses = ", ".join(f"{count:,} {status}" for status, count in sorted(told.statuses.items()))
+            spec = swept(document)
+            count = len(spec.asked) + len(spec.solved)
+            statuses = ", ".join(f"{count:,} {status}" for status, count in sorted(spec.statuses.items()))
             about = f"{count:,} question{'s' * (count != 1)}; rows: {statuses or 'none'}"
-            found.parts.append(_article(told.title, about, _swept_html(told)))
-    return found
+            result.parts.append(_article(spec.title, about, _swept_html(spec)))
+    return result
 
 
-def _swept_html(told: Swept) -> str:
-    def asked(one: Asked) -> str:
-        ratio = "–" if one.ratio is None else f"{format_ratio(one.ratio)}×"
-        others = f" and {one.ties - 1} that move the same" if one.ties > 1 else ""
-        best = f"best of {one.orders}: {one.best}{others}"
-        if one.ties < one.orders:
-            best += f"; most: {one.worst}, {format_bytes(one.worst_bytes)}"
+def _swept_html(spec: Swept) -> str:
+    def asked(item: SweptQuestion) -> str:
+        ratio = "–" if item.ratio is None else f"{format_ratio(item.ratio)}×"
+        others = f" and {item.ties - 1} that move the same" if item.ties > 1 else ""
+        best = f"best of {item.orders}: {item.best}{others}"
+        if item.ties < item.orders:
+            best += f"; most: {item.worst}, {format_bytes(item.worst_bytes)}"
         return (
-            f'<tr><th scope="row">{escape(one.workload)}<small>{escape(one.where)}</small>'
-            f"<small>{escape(best)}</small></th><td>{ratio}</td><td>{format_bytes(one.best_bytes)}</td></tr>"
+            f'<tr><th scope="row">{escape(item.workload)}<small>{escape(item.where)}</small>'
+            f"<small>{escape(best)}</small></th><td>{ratio}</td><td>{format_bytes(item.best_bytes)}</td></tr>"
         )
 
-    def solved(one: Solved) -> str:
-        costs = "".join("<td>–</td>" if cost is None else f"<td>{cost:,}</td>" for cost in (one.lower, one.upper))
-        return f'<tr><th scope="row">{escape(one.workload)}<small>{escape(one.where)}</small></th>{costs}</tr>'
+    def solved(item: Solved) -> str:
+        costs = "".join("<td>–</td>" if cost is None else f"<td>{cost:,}</td>" for cost in (item.lower, item.upper))
+        return f'<tr><th scope="row">{escape(item.workload)}<small>{escape(item.where)}</small></th>{costs}</tr>'
 
     body = ""
     for heads, rows in (
-        (("Workload", "Over bound", "Best moves"), [asked(one) for one in told.asked]),
-        (("Game", "Proved", "Found"), [solved(one) for one in told.solved]),
+        (("Workload", "Over bound", "Best moves"), [asked(each_item) for each_item in spec.asked]),
+        (("Game", "Proved", "Found"), [solved(element) for element in spec.solved]),
     ):
         body += f'<div class="filtered"></div>{_table(heads, rows)}' if rows else ""
     return body
@@ -218,7 +218,7 @@ def _key(rank: int, name: str, line: bool = True, marked: bool = False) -> str:
 
 
 def _curve_section(documents: Sequence[Document], data: dict[str, Any]) -> _Section:
-    found = _Section(
+    result = _Section(
         "curves", "Ski-slopes",
         "What each schedule moves at every cache size, over the proved bound. Point at a curve, or use the arrow keys.",
     )  # fmt: skip
@@ -234,12 +234,12 @@ def _curve_section(documents: Sequence[Document], data: dict[str, Any]) -> _Sect
             f'<div class="widget" data-id="{ident}"><ul class="legend">{keys}</ul>{curves.svg(curve, ident)}'
             '<p class="readout" role="status"></p></div>'
         )
-        found.parts.append(_article(curve.title, curve.where, body, curve.notes))
-    return found
+        result.parts.append(_article(curve.title, curve.where, body, curve.notes))
+    return result
 
 
 def _walk_section(documents: Sequence[Document], data: dict[str, Any]) -> _Section:
-    found = _Section(
+    result = _Section(
         "walks", "Tile walks",
         "Tile by tile: when each is computed, on which SM, and whether what it reads was in the cache. "
         "◐ the operand of its row (A, X, H, Q) was there, ◑ that of its column (B, weights, K and V), ● both, × "
@@ -253,43 +253,43 @@ def _walk_section(documents: Sequence[Document], data: dict[str, Any]) -> _Secti
         if walks.orders:
             data[f"walk{number}"] = {"kind": "walk", **walks.to_json()}
             body = f'<div class="widget" data-id="walk{number}"></div>'
-            found.parts.append(_article(walks.title, walks.about, body, left_out))
+            result.parts.append(_article(walks.title, walks.about, body, left_out))
         else:
             why = "No walk is shown: no reduction to so few tiles ranks these orders as the gap table does."
-            found.parts.append(_article(walks.title, "", f"<p>{why}</p>", left_out))
-    return found
+            result.parts.append(_article(walks.title, "", f"<p>{why}</p>", left_out))
+    return result
 
 
 def _band_section(documents: Sequence[Document], data: dict[str, Any]) -> _Section:
-    found = _Section(
+    result = _Section(
         "bands", "Band heights of a feed-forward network",
         "A band of rows goes through both products before the next begins, so every band reads all weights once.",
     )  # fmt: skip
     for number, document in enumerate(d for d in documents if d.kind == "compare" and "kernel" in d.data):
-        told = bands.bands_of(document)
-        if told is None:
+        spec = bands.bands_of(document)
+        if spec is None:
             continue
-        data[f"bands{number}"] = {"kind": "bands", **told.to_json()}
+        data[f"bands{number}"] = {"kind": "bands", **spec.to_json()}
         keys = (
             _key(0, "proved lower bound") + _key(1, "schedule under explicit control, which has the whole memory")
             + _key(2, "simulated orders", line=False, marked=True)
         )  # fmt: skip
-        picture = f'<ul class="legend">{keys}</ul>{bands.svg(told, f"bands{number}")}'
+        picture = f'<ul class="legend">{keys}</ul>{bands.svg(spec, f"bands{number}")}'
         body = f'<div class="widget" data-id="bands{number}">{picture}</div>'
-        found.parts.append(_article(told.title, told.where, body))
-    return found
+        result.parts.append(_article(spec.title, spec.where, body))
+    return result
 
 
 def _measured_section(documents: Sequence[Document]) -> _Section:
-    found = _Section(
+    result = _Section(
         "measured", "Predicted against measured",
         "DRAM bytes that counters read, beside what the documents above predict for the same launch; the worst first. "
         "A prediction counts lines that are still dirty in the cache at the end; a counter that stops with the kernel "
         "does not see them.",
     )  # fmt: skip
     if not any(d.kind in ("measured", "ncu") for d in documents):
-        return found
-    told, alone = pairs(documents)
+        return result
+    spec, alone = pairs(documents)
 
     def row(pair: Pair) -> str:
         return (
@@ -297,18 +297,18 @@ def _measured_section(documents: Sequence[Document]) -> _Section:
             f"<td>{format_bytes(pair.predicted)}</td><td>{pair.error:+.1%}</td></tr>"
         )
 
-    body = _table(("Launch", "Measured", "Predicted", "Error"), map(row, told))
+    body = _table(("Launch", "Measured", "Predicted", "Error"), map(row, spec))
     others = f"{alone:,} measured launches are of no machine, shape, type, tile and order that a document here predicts"
-    if not told:
+    if not spec:
         body = f"<p>{others}; give the page a <code>pebble compare --json</code> of one of them.</p>"
-    notes = [others] if alone and told else []
-    heading = f"{len(told)} launch{'es' * (len(told) != 1)}" if told else "Nothing to compare"
-    found.parts.append(_article(heading, "", body, notes))
-    return found
+    notes = [others] if alone and spec else []
+    heading = f"{len(spec)} launch{'es' * (len(spec) != 1)}" if spec else "Nothing to compare"
+    result.parts.append(_article(heading, "", body, notes))
+    return result
 
 
 def _pebbling_section(documents: Sequence[Document], data: dict[str, Any]) -> _Section:
-    found = _Section(
+    result = _Section(
         "pebblings", "Pebblings",
         "Move by move: a red pebble (disc) is a value in fast memory, a blue one (square) a value in slow memory. "
         "Only loads, stores and copies cost.",
@@ -317,7 +317,7 @@ def _pebbling_section(documents: Sequence[Document], data: dict[str, Any]) -> _S
         stepper, ident = pebblings.stepper_of(document), f"pebbling{number}"
         data[ident] = {"kind": "pebbling", **stepper.to_json()}
         body = f'<div class="widget" data-id="{ident}"><div class="wide">{pebblings.svg(stepper, ident)}</div></div>'
-        found.parts.append(_article(stepper.title, stepper.about, body))
+        result.parts.append(_article(stepper.title, stepper.about, body))
     for document in documents:
         if document.kind == "replay":
             fields = Fields(document.data, document.name)
@@ -325,22 +325,24 @@ def _pebbling_section(documents: Sequence[Document], data: dict[str, Any]) -> _S
             cost = f"legal, costs {fields.number('cost'):g}" if legal else f"illegal: {fields.text('illegal', '?')}"
             least = f"; at least {fields.number('lower_bound'):g} is proved" if "lower_bound" in fields else ""
             where = f"{fields.text('variant', '')}, {fields.number('capacity'):g} pebbles, replayed"
-            found.parts.append(_article(fields.text("instance"), where, f"<p>{escape(cost + least)}</p>"))
-    return found
+            result.parts.append(_article(fields.text("instance"), where, f"<p>{escape(cost + least)}</p>"))
+    return result
 
 
 def _certificate_section(documents: Sequence[Document]) -> _Section:
-    found = _Section(
+    result = _Section(
         "certificates", "Certificates",
         "Checked by the stand-alone checker when this page was made. Save one and check it again: "
         "<code>pebble verify FILE</code>.",
     )  # fmt: skip
     for document in documents:
         if document.kind in ("certificate", "verify"):
-            one = listed(document)
-            sign = {"verified": "✓", "refused": "✗"}.get(one.verdict, "?")
-            body = f"<ul>{''.join(f'<li>{escape(sentence)}</li>' for sentence in one.sentences)}</ul>"
-            if one.link:
-                body += f'<p><a download="{escape(one.name)}" href="{one.link}">Save {escape(one.name)}</a></p>'
-            found.parts.append(_article(one.name, f"{sign} {one.verdict}", body))
-    return found
+            single = listed(document)
+            sign = {"verified": "✓", "refused": "✗"}.get(single.verdict, "?")
+            body = f"<ul>{''.join(f'<li>{escape(sentence)}</li>' for sentence in single.sentences)}</ul>"
+            if single.link:
+                body += (
+                    f'<p><a download="{escape(single.name)}" href="{single.link}">Save {escape(single.name)}</a></p>'
+                )
+            result.parts.append(_article(single.name, f"{sign} {single.verdict}", body))
+    return result

@@ -78,14 +78,14 @@ def stepper_of(document: Document) -> Stepper:
             f"report: {document.name}: got a DAG of {len(nodes):,} values, expected at most {MAX_NODES} to draw."
         )
     index = {node["name"]: number for number, node in enumerate(nodes)}
-    told = [_step(move, index, game) for move in moves]
+    entries = [_step(move, index, game) for move in moves]
     about = [f"{fields.text('variant')}, {fields.number('capacity'):g} pebbles"]
     about += [f"{sms} SMs"] * (sms > 1)
     if "lower_bound" in fields and "upper_bound" in fields:
         about.append(f"costs {fields.number('upper_bound'):g}, at least {fields.number('lower_bound'):g} is proved")
     about += [fields.text("status")] if "status" in fields else []
     about += [] if game else ["its DAG is in a file of its own: values without edges"]
-    return Stepper(fields.text("instance"), ", ".join(about), nodes, edges, told, sms)
+    return Stepper(fields.text("instance"), ", ".join(about), nodes, edges, entries, sms)
 
 
 def _game(instance: str, variant: str) -> Game | None:
@@ -157,8 +157,8 @@ def svg(stepper: Stepper, ident: str) -> str:
     box = min(220, 46 + 8 * wide)
     rows = Counter(node["column"] for node in stepper.nodes)
     tallest = max(rows.values())
-    room = (_PANEL - len(rows) * box) // max(1, len(rows) - 1)
-    across, down = box + max(34, min(90, 12 * tallest, room)), 46  # steep edges need room to be told apart
+    space = (_PANEL - len(rows) * box) // max(1, len(rows) - 1)
+    across, down = box + max(34, min(90, 12 * tallest, space)), 46  # steep edges need room to be told apart
     place = [
         (12 + node["column"] * across, 12 + node["row"] * down + (tallest - rows[node["column"]]) * down // 2)
         for node in stepper.nodes

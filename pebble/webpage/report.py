@@ -38,8 +38,8 @@ class WebPage(Report):
     question = "report"
 
     def summary(self) -> str:
-        told = ", ".join(f"{name} {count}" for name, count in self.sections.items())
-        return f"{self.title}: {len(self.html) / 1e6:.1f} MB; {told}"
+        text = ", ".join(f"{name} {count}" for name, count in self.sections.items())
+        return f"{self.title}: {len(self.html) / 1e6:.1f} MB; {text}"
 
     def rows(self) -> list[dict[str, Any]]:
         """A row per section."""
@@ -100,10 +100,10 @@ def report(*sources: str | Path, title: str | None = None) -> WebPage:
     ...     pebble.report(path).sections
     {'gap': 1, 'walks': 1}
     """
-    told = None if title is None else check_text("--title", title, "a text")
-    if told is not None and not 1 <= len(told) <= _LONGEST_TITLE:
-        raise InputError(f"--title: got {len(told)} characters, expected 1 to {_LONGEST_TITLE}.")
+    spec = None if title is None else check_text("--title", title, "a text")
+    if spec is not None and not 1 <= len(spec) <= _LONGEST_TITLE:
+        raise InputError(f"--title: got {len(spec)} characters, expected 1 to {_LONGEST_TITLE}.")
     documents = read_documents(list(sources))
-    told = told or title_of(documents)
-    html, sections = page_of(documents, told)
-    return WebPage(told, html, sections, tuple(document.name for document in documents))
+    spec = spec or title_of(documents)
+    html, sections = page_of(documents, spec)
+    return WebPage(spec, html, sections, tuple(document.name for document in documents))

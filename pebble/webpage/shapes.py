@@ -13,14 +13,14 @@ from pebble.workloads.base import Workload
 
 def workload_of(fields: Fields) -> Workload:
     """The workload; InputError where the family or a dimension is none."""
-    told: Mapping[str, Any] = fields.part("workload").plain
-    family = FAMILIES.get(str(told.get("family")))
+    spec: Mapping[str, Any] = fields.part("workload").plain
+    family = FAMILIES.get(str(spec.get("family")))
     if family is None:
         raise InputError(
-            f"report: {fields.where}: got the family {str(told.get('family'))[:40]!r}, expected a known one."
+            f"report: {fields.where}: got the family {str(spec.get('family'))[:40]!r}, expected a known one."
         )
     names = [p.name for p in (*family.parameters, *DTYPES)]
-    return family.read({name: told[name] for name in names if told.get(name) not in (None, False)})
+    return family.read({name: spec[name] for name in names if spec.get(name) not in (None, False)})
 
 
 def title_of(documents: Sequence[Document]) -> str:

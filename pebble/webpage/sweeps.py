@@ -14,7 +14,7 @@ _ASKED = ("workload", "machine", "cache_bytes", "sms", "tile", "policy", "execut
 
 
 @dataclass(frozen=True)
-class Asked:
+class SweptQuestion:
     """All orders of one workload in one place.
 
     Attributes
@@ -64,7 +64,7 @@ class Swept:
     """One store: its questions, those that leave most to gain first, its games, and how its rows ended."""
 
     title: str
-    asked: tuple[Asked, ...]
+    asked: tuple[SweptQuestion, ...]
     solved: tuple[Solved, ...]
     statuses: dict[str, int]
 
@@ -83,14 +83,14 @@ def swept(document: Document) -> Swept:
         if "dram_bytes" in row and "workload" in row:
             groups.setdefault(tuple(str(row.plain.get(key) or "") for key in _ASKED), []).append(row)
     statuses = Counter(row.text("status", "done") for row in rows)
-    found = sorted((_asked(group) for group in groups.values()), key=lambda a: -(a.ratio or 0))
+    result = sorted((_asked(group) for group in groups.values()), key=lambda a: -(a.ratio or 0))
     solved = [_solved(row) for row in rows if "workload" in row and "lower_bound_cost" in row]
-    if len(found) + len(solved) > MAX_ROWS:
+    if len(result) + len(solved) > MAX_ROWS:
         raise InputError(
-            f"report: {shown(document.name)}: got {len(found) + len(solved):,} questions, expected at most "
+            f"report: {shown(document.name)}: got {len(result) + len(solved):,} questions, expected at most "
             f"{MAX_ROWS:,}; choose some with `pebble results STORE --where CONDITION --json`."
         )
-    return Swept(document.name, tuple(found), tuple(solved), dict(statuses))
+    return Swept(document.name, tuple(result), tuple(solved), dict(statuses))
 
 
 def _solved(row: Fields) -> Solved:
@@ -99,7 +99,7 @@ def _solved(row: Fields) -> Solved:
     return Solved(row.text("workload"), ", ".join(place), row.maybe("lower_bound_cost"), row.maybe("upper_bound_cost"))
 
 
-def _asked(rows: Iterable[Fields]) -> Asked:
+def _asked(rows: Iterable[Fields]) -> SweptQuestion:
     ordered = sorted(rows, key=lambda row: row.number("dram_bytes"))
     best, worst = ordered[0], ordered[-1]
     place = [best.text("machine")] if "machine" in best else []
@@ -107,7 +107,7 @@ def _asked(rows: Iterable[Fields]) -> Asked:
         place.append(f"cache {best.number('cache_bytes') / 2**20:.4g} MiB")
     place += [f"tile {best.text('tile')}"] if "tile" in best else []
     place += [best.text(key) for key in ("policy", "execution") if key in best]
-    return Asked(
+    return SweptQuestion(
         best.text("workload"), ", ".join(place), len(ordered), best.text("schedule", "?"), best.number("dram_bytes"),
         worst.text("schedule", "?"), worst.number("dram_bytes"), best.maybe("ratio_to_lower_bound"),
         sum(row.number("dram_bytes") == best.number("dram_bytes") for row in ordered),

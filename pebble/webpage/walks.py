@@ -23,7 +23,7 @@ from pebble.simulation import KernelConfig
 from pebble.traces import LINE_BYTES, WRITE, Trace
 from pebble.units import ceil_div
 from pebble.webpage.documents import Document, Fields
-from pebble.webpage.gaps import moved_by
+from pebble.webpage.gaps import traffic_of
 from pebble.webpage.shapes import workload_of
 from pebble.workloads.base import Workload
 
@@ -81,18 +81,20 @@ def walks_of(document: Document) -> Walks | None:
     family = family_of(workload).simulated
     if family is None:
         return None
-    moved = {row.text("name"): moved_by(row) for row in fields.parts("schedules")}
-    names = sorted(moved, key=lambda name: moved[name])
-    asked = names if len(names) <= MAX_ASKED else [*names[: MAX_ASKED - 1], names[-1]]
+    traffic = {row.text("name"): traffic_of(row) for row in fields.parts("schedules")}
+    names = sorted(traffic, key=lambda name: traffic[name])
+    requested = names if len(names) <= MAX_ASKED else [*names[: MAX_ASKED - 1], names[-1]]
     tile = TileShape.parse(kernel.text("tile"), 1)
     reduced = _reductions(family, workload, tile, kernel)
-    tried = [_Reduced.of(family, *reduction, asked, moved) for reduction in reduced]
+    tried = [_Reduced.of(family, *reduction, requested, traffic) for reduction in reduced]
     if not tried:
         return None
     chosen = max(tried, key=lambda reduced: (len(reduced.ranked), reduced.spread))
-    left_out = [f"{len(names) - len(asked)} orders between the best and the worst"] if len(names) > len(asked) else []
+    left_out = (
+        [f"{len(names) - len(requested)} orders between the best and the worst"] if len(names) > len(requested) else []
+    )
     left_out += [f"{name}: {reason}" for name, reason in chosen.refused.items()]
-    other = [name for name in asked if name not in (*chosen.ranked, *chosen.refused)]
+    other = [name for name in requested if name not in (*chosen.ranked, *chosen.refused)]
     if other:
         left_out.append(f"{', '.join(other)}: so reduced, they would not rank as they do in the gap table")
     shown = chosen.ranked
@@ -102,7 +104,7 @@ def walks_of(document: Document) -> Walks | None:
     orders: list[dict[str, Any]] = []
     for name in shown:
         grids, reads, blocks = blocks_of(chosen.traces[name], chosen.config)
-        orders.append({"name": name, "moved": moved[name], "grids": grids, "reads": reads, "blocks": blocks})
+        orders.append({"name": name, "moved": traffic[name], "grids": grids, "reads": reads, "blocks": blocks})
     config = chosen.config
     about = (
         f"Reduced to {chosen.small.label}: tile {family.tile_text(config.tile)}, {config.sms} SMs, "
@@ -133,7 +135,7 @@ class _Reduced:
         small: Workload,
         config: KernelConfig,
         names: Sequence[str],
-        moved: Mapping[str, float],
+        traffic: Mapping[str, float],
     ) -> _Reduced:
         traces: dict[str, Trace] = {}
         fetched: dict[str, int] = {}
@@ -150,7 +152,7 @@ class _Reduced:
                 refused[name] = str(error)
             else:
                 traces[name], fetched[name] = trace, size
-        return cls(small, config, traces, fetched, ranked_alike(moved, fetched), refused)
+        return cls(small, config, traces, fetched, ranked_alike(traffic, fetched), refused)
 
     @property
     def spread(self) -> float:
@@ -158,7 +160,7 @@ class _Reduced:
         return self.fetched[self.ranked[-1]] / max(1, self.fetched[self.ranked[0]]) if self.ranked else 0.0
 
 
-def ranked_alike(moved: Mapping[str, float], fetched: Mapping[str, int]) -> list[str]:
+def ranked_alike(traffic: Mapping[str, float], fetched: Mapping[str, int]) -> list[str]:
     """The most orders, the best and the worst among them, that two measures rank alike, those that move least first.
 
     None where the two measures do not agree on the best and the worst.
@@ -171,11 +173,11 @@ def ranked_alike(moved: Mapping[str, float], fetched: Mapping[str, int]) -> list
     []
     """
     chains: list[list[str]] = []  # the longest from the best to each
-    for name in sorted(fetched, key=lambda name: (moved[name], fetched[name])):
+    for name in sorted(fetched, key=lambda name: (traffic[name], fetched[name])):
 
         def before(other: str, name: str = name) -> bool:
             return fetched[other] <= fetched[name] and (
-                (moved[other] == moved[name]) == (fetched[other] == fetched[name])
+                (traffic[other] == traffic[name]) == (fetched[other] == fetched[name])
             )
 
         fitting = [chain for chain in chains if chain and before(chain[-1])]
@@ -266,8 +268,8 @@ def blocks_of(
     for sm, block in sorted(done, key=lambda entry: entry[1].began):
         turn = turns[sm] = turns.get(sm, -1) + 1
         tiles = [[written.index(int(operand[tile])), *places[int(operand[tile])].of(tile)] for tile in block.tiles]
-        found = [block.found[o].tolist() for o in reads]
-        rows.append([tiles, sm, turn, block.fetched_lines * LINE_BYTES, found])
+        results = [block.found[o].tolist() for o in reads]
+        rows.append([tiles, sm, turn, block.fetched_lines * LINE_BYTES, results])
     return grids, tuple(names[o] for o in reads), rows
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from dataclasses import dataclass
 
 from pebble.errors import InputError, UnknownNameError
@@ -10,8 +11,52 @@ from pebble.workloads.base import Operand, Workload
 SOFTMAX = ("online", "strict")
 
 
+class SoftmaxWorkload(Workload):
+    """Rows of queries that meet keys, head by head: what the shapes of attention share.
+
+    Attributes
+    ----------
+    queries, keys : int
+        Rows of Q and O per head, and rows of keys.
+    heads, batch : int
+        Query heads, and independent sequences.
+    causal : bool
+        The last query sees all keys, each query before it one key less; needs keys >= queries.
+    """
+
+    queries: int
+    keys: int
+    heads: int
+    batch: int
+    causal: bool
+
+    @property
+    @abstractmethod
+    def columns(self) -> tuple[int, int]:
+        """Of Q, and of O."""
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.causal and self.keys < self.queries:
+            raise InputError(
+                f"keys: got {self.keys} for {self.queries} causal queries, expected at least as many keys as queries "
+                "(the last query sees all keys, each one before it one key less)."
+            )
+
+    @property
+    def pairs_per_head(self) -> int:
+        """Pairs of a query and a key that it sees, in one head."""
+        masked = self.queries * (self.queries - 1) // 2 if self.causal else 0
+        return self.queries * self.keys - masked
+
+    @property
+    def multiply_adds(self) -> int:
+        """Elementary products of both products over the pairs that are seen."""
+        return self.batch * self.heads * self.pairs_per_head * sum(self.columns)
+
+
 @dataclass(frozen=True)
-class Attention(Workload):
+class Attention(SoftmaxWorkload):
     """O = softmax(Q K^T) V over batch sequences and heads, with grouped key/value heads.
 
     Scores and probabilities are intermediates of the inputs' type; scaling and softmax cost no traffic of their own.
@@ -75,11 +120,6 @@ class Attention(Workload):
         super().__post_init__()
         if self.heads % self.kv_heads:
             raise InputError(f"kv-heads: got {self.kv_heads}, expected a divisor of the {self.heads} heads.")
-        if self.causal and self.keys < self.queries:
-            raise InputError(
-                f"keys: got {self.keys} for {self.queries} causal queries, expected at least as many keys as queries "
-                "(the last query sees all keys, each one before it one key less)."
-            )
         if self.softmax not in SOFTMAX:
             raise UnknownNameError("softmax", self.softmax, SOFTMAX, "pebble workloads")
 
@@ -96,6 +136,10 @@ class Attention(Workload):
         return super().options_text + (" strict" if self.softmax == "strict" else "")
 
     @property
+    def columns(self) -> tuple[int, int]:
+        return self.head_dim, self.value_dim
+
+    @property
     def group(self) -> int:
         """Query heads that share one key/value head."""
         return self.heads // self.kv_heads
@@ -109,17 +153,6 @@ class Attention(Workload):
     def stacked_queries(self) -> int:
         """Rows of Q that meet one K: the queries of all heads of a group."""
         return self.group * self.queries
-
-    @property
-    def pairs_per_head(self) -> int:
-        """Pairs of a query and a key that it sees, in one head."""
-        masked = self.queries * (self.queries - 1) // 2 if self.causal else 0
-        return self.queries * self.keys - masked
-
-    @property
-    def multiply_adds(self) -> int:
-        """Elementary products of Q K^T and P V over the pairs that are seen."""
-        return self.batch * self.heads * self.pairs_per_head * (self.head_dim + self.value_dim)
 
     @property
     def operands(self) -> tuple[Operand, ...]:

@@ -6,7 +6,7 @@ import dataclasses
 import operator
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import Any, ClassVar, Self, SupportsIndex
 
 from pebble.errors import InputError, UnknownNameError, check_flag, check_text
 
@@ -41,9 +41,9 @@ def check_dimension(name: str, value: object) -> int:
         Not a whole number, below 1, or above 2^32.
     """
     try:
-        if isinstance(value, bool):  # an index to Python, a mistake to everybody else
+        if isinstance(value, bool) or not isinstance(value, SupportsIndex):  # True is an index to Python alone
             raise TypeError
-        number = operator.index(value)  # type: ignore[arg-type]
+        number = operator.index(value)
     except TypeError:
         raise InputError(f"{name}: got {value!r}, expected a whole number from 1 to {MAX_DIMENSION}.") from None
     if not 1 <= number <= MAX_DIMENSION:
@@ -101,19 +101,44 @@ class Workload(ABC):
 
     def __post_init__(self) -> None:
         for field in self.DIMENSIONS:
-            object.__setattr__(self, field, check_dimension(field.replace("_", "-"), getattr(self, field)))
-        for other in dataclasses.fields(self):  # type: ignore[arg-type]  # every family is a dataclass
-            if other.type == "bool":
-                check_flag(other.name, getattr(self, other.name))
-            elif other.type == "str":
-                check_text(other.name, getattr(self, other.name), "text")
+            object.__setattr__(self, field, check_dimension(field.replace("_", "-"), vars(self)[field]))
+        kinds = {field.name: field.type for field in dataclasses.fields(self._as_dataclass)}
+        for name, value in self.values().items():
+            if kinds[name] == "bool":
+                check_flag(name, value)
+            elif kinds[name] == "str":
+                check_text(name, value, "text")
         element_bytes(self.dtype)
         object.__setattr__(self, "out_dtype", self.out_dtype or default_out_dtype(self.dtype))
         element_bytes(self.out_dtype)
 
+    @property
+    def _as_dataclass(self) -> Any:
+        """The same to whoever asks for the fields that every family has, and this class cannot name."""
+        return self
+
+    def values(self) -> dict[str, Any]:
+        """Every field by its name."""
+        return {field.name: vars(self)[field.name] for field in dataclasses.fields(self._as_dataclass)}
+
+    def replaced(self, **values: object) -> Self:
+        """The same with some fields of other values."""
+        other: Self = dataclasses.replace(self._as_dataclass, **values)
+        return other
+
+    @property
+    def dimensions(self) -> dict[str, int]:
+        """Its whole numbers by name."""
+        return {name: vars(self)[name] for name in self.DIMENSIONS}
+
+    @property
+    def token_rows(self) -> int | None:
+        """Rows that grow with the tokens of a pass; None where no dimension does."""
+        return next((self.dimensions[name] for name in ("tokens", "m", "queries") if name in self.DIMENSIONS), None)
+
     def _default(self, field: str, otherwise: object) -> None:
         """0 means "not given": the field takes another one's value; anything else is checked like the others."""
-        value = getattr(self, field)
+        value = vars(self)[field]
         if type(value) is int and value == 0:
             object.__setattr__(self, field, otherwise)
 
@@ -143,8 +168,8 @@ class Workload(ABC):
     @property
     def options_text(self) -> str:
         """Flags in words, each after a space."""
-        words = {"accumulate": " C+=AB", "gated": " gated", "causal": " causal"}
-        return "".join(word for flag, word in words.items() if getattr(self, flag, False))
+        words, values = {"accumulate": " C+=AB", "gated": " gated", "causal": " causal"}, self.values()
+        return "".join(word for flag, word in words.items() if values.get(flag))
 
     @property
     def family(self) -> str:
@@ -160,10 +185,10 @@ class Workload(ABC):
 
     def to_json(self) -> dict[str, object]:
         """The workload as plain data, for ``--json``."""
-        told = {field.name: getattr(self, field.name) for field in dataclasses.fields(self)}  # type: ignore[arg-type]
-        if "accumulate" in told:
-            told["accumulate_into"] = told.pop("accumulate")
-        lists = {key: list(value) if isinstance(value, tuple) else value for key, value in told.items()}
+        spec = self.values()
+        if "accumulate" in spec:
+            spec["accumulate_into"] = spec.pop("accumulate")
+        lists = {key: list(value) if isinstance(value, tuple) else value for key, value in spec.items()}
         return {
             "family": self.family,
             **lists,

@@ -50,6 +50,10 @@ class Gemm(Workload):
     def shape_text(self) -> str:
         return f"m={self.m} n={self.n} k={self.k}"
 
+    def along(self, axis: str) -> int:
+        """Its extent along m, n or k."""
+        return {"m": self.m, "n": self.n, "k": self.k}[axis]
+
     @property
     def multiply_adds(self) -> int:
         """V = m n k, the number of elementary products."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 from pebble.errors import InputError
@@ -55,7 +56,7 @@ class GroupedGemm(Workload):
 
     def __post_init__(self) -> None:
         rows = self.rows
-        if isinstance(rows, str | bytes) or not hasattr(rows, "__iter__"):
+        if isinstance(rows, str | bytes) or not isinstance(rows, Iterable):
             raise InputError(f"rows: got {rows!r}, expected the rows of each group, such as (128, 64).")
         checked = tuple(check_dimension("rows", m) for m in rows if type(m) is not int or m != 0)
         if not 1 <= len(checked) <= MAX_GROUPS:

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from pebble.errors import InputError
-from pebble.workloads.base import Operand, Workload
+from pebble.workloads.attention import SoftmaxWorkload
+from pebble.workloads.base import Operand
 
 
 @dataclass(frozen=True)
-class LatentAttention(Workload):
+class LatentAttention(SoftmaxWorkload):
     """O = softmax(Q KV^T) V over batch sequences and heads, where V is the first ``latent`` columns of KV.
 
     Of a sequence there is one KV, keys x (latent + rope), for all heads. Up- and down-projections are absorbed in Q and
@@ -59,14 +59,6 @@ class LatentAttention(Workload):
     out_dtype: str = ""
     name: str = ""
 
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        if self.causal and self.keys < self.queries:
-            raise InputError(
-                f"keys: got {self.keys} for {self.queries} causal queries, expected at least as many keys as queries "
-                "(the last query sees all keys, each one before it one key less)."
-            )
-
     @property
     def shape_text(self) -> str:
         shape = f"queries={self.queries} keys={self.keys} latent={self.latent} rope={self.rope}"
@@ -81,6 +73,10 @@ class LatentAttention(Workload):
     def value_dim(self) -> int:
         """Columns of O."""
         return self.latent
+
+    @property
+    def columns(self) -> tuple[int, int]:
+        return self.head_dim, self.value_dim
 
     @property
     def softmax(self) -> str:
@@ -100,13 +96,7 @@ class LatentAttention(Workload):
     @property
     def pairs_per_group(self) -> int:
         """Pairs of a query of some head and a key that it sees, in one sequence."""
-        masked = self.queries * (self.queries - 1) // 2 if self.causal else 0
-        return self.heads * (self.queries * self.keys - masked)
-
-    @property
-    def multiply_adds(self) -> int:
-        """Elementary products of Q KV^T and P V over the pairs that are seen."""
-        return self.batch * self.pairs_per_group * (self.head_dim + self.value_dim)
+        return self.heads * self.pairs_per_head
 
     @property
     def operands(self) -> tuple[Operand, ...]:

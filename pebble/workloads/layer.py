@@ -82,9 +82,10 @@ class TransformerLayer(Workload):
     @property
     def attention(self) -> Attention:
         """All heads, causal."""
-        heads = {"heads": self.heads, "kv_heads": self.kv_heads, "causal": True}
-        types = {"dtype": self.dtype, "out_dtype": self.dtype}
-        return Attention(self.tokens, self.tokens, self.head_dim, self.value_dim, **heads, **types)  # type: ignore[arg-type]
+        return Attention(
+            self.tokens, self.tokens, self.head_dim, self.value_dim,
+            heads=self.heads, kv_heads=self.kv_heads, causal=True, dtype=self.dtype, out_dtype=self.dtype,
+        )  # fmt: skip
 
     @property
     def projection(self) -> Gemm:

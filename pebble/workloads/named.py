@@ -40,7 +40,7 @@ class ModelShape:
     def __post_init__(self) -> None:
         object.__setattr__(self, "value_head_dim", self.value_head_dim or self.head_dim)
         for name in ("hidden", "intermediate", "layers", "heads", "kv_heads", "head_dim", "vocab", "value_head_dim"):
-            object.__setattr__(self, name, check_dimension(name, getattr(self, name)))
+            object.__setattr__(self, name, check_dimension(name, vars(self)[name]))
 
 
 @dataclass(frozen=True)

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import operator
+import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any, Literal, SupportsIndex
 
 from pebble.errors import InputError, UnknownNameError
 
 Kind = Literal["count", "counts", "extents", "choice", "flag"]
 _LONGEST = 400  # digits of a number; how large it may be, the shape says
 _MOST_COUNTS = 4096
+_THOUSANDS = re.compile(r"(-?[0-9]+)([kK]?)")  # 4k is 4096
 _SHOWN = {"count": "N", "counts": "N,N,...", "extents": "NxN...", "choice": "NAME"}
 
 
@@ -31,6 +34,8 @@ class Parameter:
         For a choice.
     keyword : str
         What the shape calls it, where that is not the option.
+    default : int, optional
+        What it is where it is not given and the shape has no default of its own.
     """
 
     option: str
@@ -39,6 +44,7 @@ class Parameter:
     required: bool = False
     choices: tuple[str, ...] = ()
     keyword: str = ""
+    default: int | None = None
 
     @property
     def name(self) -> str:
@@ -75,7 +81,7 @@ class Parameter:
         if isinstance(words, str | bytes) or not isinstance(words, Iterable):
             raise InputError(f"{self.option}: got {value!r}, expected whole numbers such as {example}.")
         numbers = tuple(words)
-        if isinstance(value, str) and not all(word.strip().isdigit() for word in numbers):
+        if isinstance(value, str) and not all(_THOUSANDS.fullmatch(word.strip()) for word in numbers):
             raise InputError(f"{self.option}: got {value[:40]!r}, expected whole numbers such as {example}.")
         if not 1 <= len(numbers) <= _MOST_COUNTS:
             raise InputError(f"{self.option}: got {len(numbers)} numbers, expected 1 to {_MOST_COUNTS}.")
@@ -84,15 +90,15 @@ class Parameter:
 
     def _whole(self, value: object, expected: str = "a whole number such as 4096", least: int = 1) -> int:
         if isinstance(value, str):
-            digits = value.strip().removeprefix("-")
-            if not (digits.isascii() and digits.isdigit() and len(digits) <= _LONGEST):
+            digits = _THOUSANDS.fullmatch(value.strip())
+            if digits is None or len(value) > _LONGEST:
                 raise InputError(f"{self.option}: got {value[:40]!r}, expected {expected}.")
-            value = int(value)
+            value = int(digits[1]) * (1024 if digits[2] else 1)
         try:
-            if isinstance(value, bool):
+            if isinstance(value, bool) or not isinstance(value, SupportsIndex):
                 raise TypeError
-            number = int(value.__index__())  # type: ignore[attr-defined]
-        except (AttributeError, TypeError):
+            number = operator.index(value)
+        except TypeError:
             raise InputError(f"{self.option}: got {value!r}, expected {expected}.") from None
         if number < least:
             raise InputError(f"{self.option}: got {number}, expected a whole number of at least {least}.")
@@ -147,4 +153,5 @@ def read_values(owner: str, parameters: Iterable[Parameter], values: Mapping[str
     if extra:
         options = f"only {', '.join(p.option for p in known.values())}" if known else "none"
         raise InputError(f"{owner}: got {' and '.join(sorted(extra))}, expected {options}; leave it out.")
-    return {name: known[name].read(value) for name, value in given.items()}
+    defaults = {name: p.default for name, p in known.items() if p.default is not None}
+    return {name: known[name].read(value) for name, value in (defaults | given).items()}

@@ -28,6 +28,17 @@ class Widths:
         """Whether every value has one width: then counting values says as much as counting bytes."""
         return len({self.read, self.hidden, self.partial, self.written}) == 1
 
+    @property
+    def unit(self) -> int:
+        """The greatest common divisor of all, in which lower bounds count."""
+        return gcd(self.read, self.hidden, self.partial, self.written)
+
+    @property
+    def in_units(self) -> tuple[int, int, int, int]:
+        """w, p_H, p and w_o in these units."""
+        unit = self.unit
+        return self.read // unit, self.hidden // unit, self.partial // unit, self.written // unit
+
     def to_json(self) -> dict[str, int]:
         """Plain data for ``--json``."""
         return {
@@ -43,7 +54,7 @@ ALIKE = Widths(1, 1, 1, 1)
 
 
 @dataclass(frozen=True)
-class Room:
+class FastMemory:
     """A fast memory: how much it holds, and what the values in it take; of the classic game, so many values."""
 
     bytes: int  #: S, in the units of ``widths``
@@ -52,7 +63,7 @@ class Room:
     moves: Widths | None = None  #: what a transfer of a value counts, where that is not what it takes when held
 
     @classmethod
-    def of_values(cls, capacity: int, workload: Workload | None = None) -> Room:
+    def of_values(cls, capacity: int, workload: Workload | None = None) -> FastMemory:
         """The classic game: so many values; a transfer counts the bytes of its operand, or one."""
         return cls(capacity, ALIKE, moves=None if workload is None else Widths.of(workload))
 
@@ -73,7 +84,7 @@ class Room:
         return (own,) if self.values is None else (own, (self.values, ALIKE))
 
     @property
-    def handing_on(self) -> Room:
+    def handing_on(self) -> FastMemory:
         """The same for a kernel whose result is an intermediate: complete, it is like an input."""
 
         def inside(of: Widths) -> Widths:
@@ -81,13 +92,13 @@ class Room:
 
         return replace(self, widths=inside(self.widths), moves=None if self.moves is None else inside(self.moves))
 
-    def of_part(self, part: Workload) -> Room:
+    def of_part(self, part: Workload) -> FastMemory:
         """The same for a part of the workload, with operands of its own."""
         if self.widths == ALIKE:
             return replace(self, moves=Widths.of(part))
         return replace(self, widths=Widths.of(part, self.widths.hidden if self.widths.hidden > self.widths.read else 0))
 
-    def smaller(self, many: int) -> list[Room]:
+    def smaller(self, many: int) -> list[FastMemory]:
         """This memory and those that hold a little less, ``many`` in all."""
         step = gcd(self.widths.read, self.widths.hidden, self.widths.partial)
         return [replace(self, bytes=size) for size in range(self.bytes, max(self.bytes - many * step, 2), -step)]

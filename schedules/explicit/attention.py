@@ -14,7 +14,7 @@ from pebble.schedules.explicit.gemm_search import best_gemm_schedule
 from pebble.schedules.explicit.row_state import FAMILY, PASSED, best_row_state
 from pebble.workloads import Attention, Gemm
 from pebble.workloads.base import MAX_DIMENSION
-from pebble.workloads.widths import Room
+from pebble.workloads.widths import FastMemory
 
 
 def attention_chain(attention: Attention, state: bool = True) -> Chain:
@@ -49,27 +49,27 @@ def fused_attention(attention: Attention, family: str, plan: ChainPlan) -> Fused
     names = {"A": "Q", "B": "K", "D": "V", "Y": "O", **({"H": "S"} if plan.stores["H"] else {})}
     known = {"row panel": "flash attention", "Y stationary": "O stationary", "bands of hidden units": "bands of keys"}
     each = f"{groups} groups, each " if groups > 1 else ""
-    told = plan.describe().replace("Y stationary", "O stationary").replace("of Y", "of O").replace("of H", "of scores")
+    spec = plan.describe().replace("Y stationary", "O stationary").replace("of Y", "of O").replace("of H", "of scores")
     return FusedSchedule(
         known.get(family, family),
-        each + told,
+        each + spec,
         attention,
         {names[name]: groups * count for name, count in plan.loads.items() if name in names},
         {names[name]: groups * count for name, count in plan.stores.items() if name in names},
         plan.peak_elements,
-        plan.room,
+        plan.memory,
         groups * plan.bytes,
         plan,
     )
 
 
-def _unfused(attention: Attention, room: Room) -> FusedSchedule:
+def _unfused(attention: Attention, memory: FastMemory) -> FusedSchedule:
     """Three kernels: scores, softmax over whole rows, outputs. Without a mask."""
     first, last = _products(attention)
-    groups, cells, read = attention.groups, first.m * first.n, room.cost.read
-    scores, outputs = best_gemm_schedule(first, room.handing_on), best_gemm_schedule(last, room)
+    groups, cells, read = attention.groups, first.m * first.n, memory.cost.read
+    scores, outputs = best_gemm_schedule(first, memory.handing_on), best_gemm_schedule(last, memory)
     # a row stays beside its maximum and sum; else it is read twice, once for these, once to divide
-    stays = all(of.read * attention.keys + 2 * of.hidden <= size for size, of in room.limits)
+    stays = all(of.read * attention.keys + 2 * of.hidden <= size for size, of in memory.limits)
     softmax = Kernel(
         "softmax", {"S": cells * (1 if stays else 2)}, {"S": cells}, attention.keys + 2 if stays else 3, stays
     )
@@ -88,16 +88,16 @@ def _unfused(attention: Attention, room: Room) -> FusedSchedule:
         {name: groups * count for name, count in loads.items()},
         {name: groups * count for name, count in stores.items()},
         max(scores.peak_elements, softmax.peak_elements, outputs.peak_elements),
-        room,
+        memory,
         groups * (scores.bytes + outputs.bytes + read * (softmax.loads["S"] + softmax.stores["S"])),
         None,
         (scores, softmax, outputs),
     )
 
 
-def _with_row_state(attention: Attention, room: Room, state: bool) -> list[FusedSchedule]:
+def _with_row_state(attention: Attention, memory: FastMemory, state: bool) -> list[FusedSchedule]:
     """Two kernels, between which the maximum and sum of each row pass; none where they do not fit."""
-    both = best_row_state(*_products(attention), room, state)
+    both = best_row_state(*_products(attention), memory, state)
     if both is None:
         return []
     groups, (first, last) = attention.groups, both.kernels
@@ -113,7 +113,7 @@ def _with_row_state(attention: Attention, room: Room, state: bool) -> list[Fused
             {name: groups * count for name, count in loads.items()} | passed,
             {name: groups * count for name, count in stores.items()} | passed,
             both.peak_elements,
-            room,
+            memory,
             groups * both.bytes,
             None,
             both.kernels,
@@ -121,7 +121,7 @@ def _with_row_state(attention: Attention, room: Room, state: bool) -> list[Fused
     ]
 
 
-def attention_schedules(attention: Attention, room: Room, state: bool = True) -> list[FusedSchedule]:
+def attention_schedules(attention: Attention, memory: FastMemory, state: bool = True) -> list[FusedSchedule]:
     """The best schedule of each family that fits, the least bytes first.
 
     Softmax state counts, unless ``state`` says otherwise.
@@ -139,17 +139,17 @@ def attention_schedules(attention: Attention, room: Room, state: bool = True) ->
         No family fits: below 3 values; with a causal mask, below what one query needs.
     """
     chain = attention_chain(attention, state)
-    found = []
+    results = []
     if _separable(attention):
         with suppress(InfeasibleError):
-            found = [_unfused(attention, room), *_with_row_state(attention, room, state)]
+            results = [_unfused(attention, memory), *_with_row_state(attention, memory, state)]
     for family, (side, rule) in FUSED_FAMILIES.items():
         if family == "column panel" or (family == "row panel" and chain.whole_rows):
             continue
-        plan = best_chain_plan(chain, side, room, rule)
-        if plan is not None and all(plan != other.plan for other in found):
-            found.append(fused_attention(attention, family, plan))
-    return _sorted(found, chain, room)
+        plan = best_chain_plan(chain, side, memory, rule)
+        if plan is not None and all(plan != other.plan for other in results):
+            results.append(fused_attention(attention, family, plan))
+    return _sorted(results, chain, memory)
 
 
 def _separable(attention: Attention) -> bool:
@@ -157,19 +157,19 @@ def _separable(attention: Attention) -> bool:
     return not attention.causal and attention.stacked_queries <= MAX_DIMENSION
 
 
-def _sorted(found: list[FusedSchedule], chain: Chain, room: Room) -> list[FusedSchedule]:
-    if not found:
-        size, of = room.limits[-1]
+def _sorted(results: list[FusedSchedule], chain: Chain, memory: FastMemory) -> list[FusedSchedule]:
+    if not results:
+        size, of = memory.limits[-1]
         least = chain.state + 1 + min(chain.k + chain.l, chain.f) + 1
         raise InfeasibleError(
             f"capacity: got {size // of.read} elements, expected about {least} for a schedule of causal attention (one "
             "query, its output and softmax state, or one row of scores)."
         )
-    return sorted(found, key=lambda s: (s.bytes, s.elements, s.family == "unfused"))
+    return sorted(results, key=lambda s: (s.bytes, s.elements, s.family == "unfused"))
 
 
 @lru_cache(maxsize=1 << 8)
-def best_attention_schedule(attention: Attention, room: Room, state: bool = True) -> FusedSchedule:
+def best_attention_schedule(attention: Attention, memory: FastMemory, state: bool = True) -> FusedSchedule:
     """The schedule with the least bytes moved among all families; softmax state counts unless ``state`` is false.
 
     Raises
@@ -177,20 +177,20 @@ def best_attention_schedule(attention: Attention, room: Room, state: bool = True
     InfeasibleError
         No family fits.
     """
-    chain, found, least = attention_chain(attention, state), list[FusedSchedule](), attention.compulsory_bytes
+    chain, result, least = attention_chain(attention, state), list[FusedSchedule](), attention.compulsory_bytes
     for side in SIDES:
-        below = min((s.bytes for s in found), default=inf)
+        below = min((s.bytes for s in result), default=inf)
         if below == least:
             break
-        plan = best_chain_plan(chain, side, room, below=below / attention.groups)
+        plan = best_chain_plan(chain, side, memory, below=below / attention.groups)
         if plan is not None:
-            found.append(fused_attention(attention, family_of_plan(plan), plan))
+            result.append(fused_attention(attention, family_of_plan(plan), plan))
     # separate kernels store the scores and load them; one for the softmax does both again
-    scores = 2 * attention.groups * chain.m * chain.f * room.cost.read
+    scores = 2 * attention.groups * chain.m * chain.f * memory.cost.read
     if _separable(attention):
         with suppress(InfeasibleError):  # the products fit, but not in so few values
-            if all(s.bytes > least + scores for s in found):
-                found += _with_row_state(attention, room, state)
-            if all(s.bytes > least + 2 * scores for s in found):
-                found.append(_unfused(attention, room))
-    return _sorted(found, chain, room)[0]
+            if all(s.bytes > least + scores for s in result):
+                result += _with_row_state(attention, memory, state)
+            if all(s.bytes > least + 2 * scores for s in result):
+                result.append(_unfused(attention, memory))
+    return _sorted(result, chain, memory)[0]

@@ -28,10 +28,11 @@ its bytes on a chip, where a cell that is begun may be wider than what it ends a
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from typing import Protocol
 
 from pebble.schedules.explicit.corner import NO_CORNER, Corner, Side, Stage, best_corners
 from pebble.units import ceil_div
-from pebble.workloads.widths import ALIKE, Room, Widths
+from pebble.workloads.widths import ALIKE, FastMemory, Widths
 
 SIDES = ("rows", "hidden")
 
@@ -133,31 +134,49 @@ class Handed:
 NOTHING = Handed(0, 0)
 
 
+class _OfChain(Protocol):
+    @property
+    def chain(self) -> Chain: ...
+
+    @property
+    def memory(self) -> FastMemory: ...
+
+    @property
+    def loads(self) -> dict[str, int]: ...
+
+    @property
+    def stores(self) -> dict[str, int]: ...
+
+
+class ChainTraffic:
+    """What schedules of a chain move, from what they load and store of each operand."""
+
+    @property
+    def elements(self: _OfChain) -> int:
+        """Loads plus stores, in values."""
+        return sum(self.loads.values()) + sum(self.stores.values())
+
+    @property
+    def bytes(self: _OfChain) -> int:
+        """What the transfers count; partial sums of Y with their own width."""
+        return chain_bytes(self.chain, self.memory.cost, self.loads, self.stores)
+
+
 @dataclass(frozen=True)
-class ChainPlan:
+class ChainPlan(ChainTraffic):
     """Bands in the order they run, as (band, how many times), and the exact traffic.
 
     ``loads`` and ``stores`` are values moved, of A, B (all hidden products), D, H and Y; ``peak_elements`` the most
-    values held at once, in a memory like ``room``.
+    values held at once, in a memory like ``memory``.
     """
 
     side: str
     runs: tuple[tuple[Band, int], ...]
     chain: Chain
-    room: Room
+    memory: FastMemory
     loads: dict[str, int]
     stores: dict[str, int]
     peak_elements: int
-
-    @property
-    def elements(self) -> int:
-        """Loads plus stores, in values."""
-        return sum(self.loads.values()) + sum(self.stores.values())
-
-    @property
-    def bytes(self) -> int:
-        """What the transfers count; partial sums of Y with their own width."""
-        return chain_bytes(self.chain, self.room.cost, self.loads, self.stores)
 
     @property
     def bands(self) -> list[Band]:
@@ -217,7 +236,7 @@ def _holds(chain: Chain, side: str, band: Band, widths: Widths) -> int:
         first, second = extent * w * k, extent * p * l
         most = w + plain + max(first + extent * widths.hidden * u, second + extent * w)
         if band.enter.turned:
-            turned = [Corner(one.group, one.turned, 0) for one in (band.enter, band.leave)]
+            turned = [Corner(item.group, item.turned, 0) for item in (band.enter, band.leave)]
             sides = spilling_sides(extent, u, widths)
             held = (first, second)
             most = max(most, *(plain + h + c.room(s) for h, c, s in zip(held, turned, sides, strict=True)))
@@ -252,40 +271,40 @@ def spilling_sides(extent: int, streams: int, widths: Widths) -> tuple[Side, Sid
     )
 
 
-def placed(chain: Chain, side: str, band: Band, room: Room) -> Band | None:
+def placed(chain: Chain, side: str, band: Band, memory: FastMemory) -> Band | None:
     """The band with what it holds; None where that does not fit."""
-    peaks = tuple(_holds(chain, side, band, widths) for _, widths in room.limits)
-    fits = all(peak <= size for peak, (size, _) in zip(peaks, room.limits, strict=True))
+    peaks = tuple(_holds(chain, side, band, widths) for _, widths in memory.limits)
+    fits = all(peak <= size for peak, (size, _) in zip(peaks, memory.limits, strict=True))
     return replace(band, peaks=peaks) if fits else None
 
 
-def values_held(chain: Chain, side: str, band: Band, room: Room) -> int:
+def values_held(chain: Chain, side: str, band: Band, memory: FastMemory) -> int:
     """The most values that a band holds, without those kept for the next."""
-    return band.peaks[-1] if room.limits[-1][1] == ALIKE else _holds(chain, side, band, ALIKE)
+    return band.peaks[-1] if memory.limits[-1][1] == ALIKE else _holds(chain, side, band, ALIKE)
 
 
-def spare_values(side: str, room: Room, peaks: tuple[int, ...]) -> int:
+def spare_values(side: str, memory: FastMemory, peaks: tuple[int, ...]) -> int:
     """Values of the streaming side, of B and D or of Y and A, that fit beside so much, each at its widest."""
     return min(
         (size - peak) // (of.read if side == "rows" else max(of.read, of.partial))
-        for (size, of), peak in zip(room.limits, peaks, strict=True)
+        for (size, of), peak in zip(memory.limits, peaks, strict=True)
     )
 
 
-def handed_on(chain: Chain, side: str, room: Room, before: Band, after: Band, seen: int) -> Handed:
+def handed_on(chain: Chain, side: str, memory: FastMemory, before: Band, after: Band, seen: int) -> Handed:
     """What passes from one band to the next; ``seen``: columns of H that the first sees."""
     panels = [is_panel(chain, side, band) for band in (before, after)]
-    values = max(values_held(chain, side, band, room) for band in (before, after))
+    values = max(values_held(chain, side, band, memory) for band in (before, after))
     if not (chain.turns and any(panels)):
         most = seen * chain.weights_per_column if side == "rows" else chain.m * (chain.k + chain.l)
         peaks = tuple(max(both) for both in zip(before.peaks, after.peaks, strict=True))
-        kept = min(most, spare_values(side, room, peaks))
+        kept = min(most, spare_values(side, memory, peaks))
         return Handed(kept, values + kept)
     if not all(panels):  # the panel's own corners need the room
         return Handed(0, values)
     corners, most = [NO_CORNER, NO_CORNER], chain.f // 2  # a band is through with what it got before it keeps more
     for _ in range(2):  # the second time with what both can carry
-        corners = [best_corners((_panel_ends(chain, band.extent, room),), most)[0] for band in (before, after)]
+        corners = [best_corners((_panel_ends(chain, band.extent, memory),), most)[0] for band in (before, after)]
         most = min(corner.vectors for corner in corners)
     leave, enter = corners
     plain = Side(chain.k, chain.l, chain.streams)
@@ -294,10 +313,10 @@ def handed_on(chain: Chain, side: str, room: Room, before: Band, after: Band, se
     return Handed(leave.vectors * chain.weights_per_column, peak, leave, enter)
 
 
-def _panel_ends(chain: Chain, extent: int, room: Room) -> Stage:
+def _panel_ends(chain: Chain, extent: int, memory: FastMemory) -> Stage:
     """A row of A and Y that gives way to columns of B and D, with cells of H as the pivot; a row is a line."""
     limits = []
-    for size, of in room.limits:
+    for size, of in memory.limits:
         row = Side(
             chain.k,
             chain.l,

@@ -9,7 +9,7 @@ import numpy as np
 
 from pebble.schedules.explicit.chain import Chain, state_of
 from pebble.schedules.explicit.corner import FloatArray, Floats, vectors_carried
-from pebble.workloads.widths import Room, Widths
+from pebble.workloads.widths import FastMemory, Widths
 
 
 @dataclass(frozen=True)
@@ -18,23 +18,23 @@ class Costs:
 
     chain: Chain
     side: str
-    room: Room
+    memory: FastMemory
 
     @cached_property
     def limits(self) -> list[_Limit]:
-        return [_Limit(self.chain, self.side, size, of, self.room.cost) for size, of in self.room.limits]
+        return [_Limit(self.chain, self.side, size, of, self.memory.cost) for size, of in self.memory.limits]
 
     def highest(self, rule: str) -> int:
         """Of the bands that fit."""
-        return min(one.highest(rule) for one in self.limits)
+        return min(limit.highest(rule) for limit in self.limits)
 
     def jumps(self, rule: str) -> FloatArray:
         """Extents at which one block fewer just fits."""
-        return np.concatenate([one.jumps(rule) for one in self.limits])
+        return np.concatenate([limit.jumps(rule) for limit in self.limits])
 
     def cost(self, rule: str, extent: FloatArray, count: FloatArray) -> FloatArray:
         """So many bands of that extent, with what panels hand on."""
-        return reduce(np.maximum, [one.cost(rule, extent, count) for one in self.limits])
+        return reduce(np.maximum, [limit.cost(rule, extent, count) for limit in self.limits])
 
     def evened(self, rule: str, total: Floats, count: FloatArray) -> FloatArray:
         """So many bands that differ by one at most."""
@@ -111,14 +111,14 @@ class _Limit:
 
     def cost(self, rule: str, extent: FloatArray, count: FloatArray) -> FloatArray:
         """So many bands of that extent, with what panels hand on."""
-        moved = extent * self.once + float(self.across) * self.passing
+        traffic = extent * self.once + float(self.across) * self.passing
         if rule == "panel":
-            return self._panels(extent, count, moved)
+            return self._panels(extent, count, traffic)
         if rule == "spill":
-            return self._spilling(extent, count, moved)
-        return np.asarray(count * (moved + self._again(rule, extent, count)))
+            return self._spilling(extent, count, traffic)
+        return np.asarray(count * (traffic + self._again(rule, extent, count)))
 
-    def _panels(self, extent: FloatArray, count: FloatArray, moved: FloatArray) -> FloatArray:
+    def _panels(self, extent: FloatArray, count: FloatArray, traffic: FloatArray) -> FloatArray:
         c, held = self.chain, sum(self.lines(self.of))
         spare = self.size - extent * (held + state_of(c, self.of, True))
         turn = np.zeros_like(extent)
@@ -126,15 +126,15 @@ class _Limit:
             shared = np.float64(self.of.read * c.weights_per_column)
             carried = vectors_carried(spare, np.float64(held), extent, self.cell, shared)
             turn = np.minimum(carried, self.across / 2) * self.passing
-        return np.where(spare > extent * self.cell, count * moved - (count - 1) * turn, np.inf)
+        return np.where(spare > extent * self.cell, count * traffic - (count - 1) * turn, np.inf)
 
-    def _spilling(self, extent: FloatArray, count: FloatArray, moved: FloatArray) -> FloatArray:
+    def _spilling(self, extent: FloatArray, count: FloatArray, traffic: FloatArray) -> FloatArray:
         c, w = self.chain, self.of.read
         spare = self.size - extent * (self.spilled_line - self.cell)
-        room = np.maximum(self.size - extent * self.spilled_line, 0)
-        stays = vectors_carried(room, w * extent, np.float64(min(c.k, c.l)), w * c.streams, self.of.hidden * extent)
+        capacity = np.maximum(self.size - extent * self.spilled_line, 0)
+        stays = vectors_carried(capacity, w * extent, np.float64(min(c.k, c.l)), w * c.streams, self.of.hidden * extent)
         stored = 2 * self.moves.read * extent * np.maximum(self.across - stays, 0)
-        return np.where(spare > extent * self.cell, count * (moved + stored), np.inf)
+        return np.where(spare > extent * self.cell, count * (traffic + stored), np.inf)
 
     def _again(self, rule: str, extent: FloatArray, count: FloatArray) -> FloatArray:
         """What moves again because a band has several blocks, or moves no more because it leaves room."""
@@ -154,11 +154,11 @@ class _Limit:
                     saved = np.maximum(saved, 2 * self.moves.partial * columns)
                 if rule == "block":
                     saved = np.zeros_like(extent)
-                one = (blocks - 1) * extent * np.maximum(first + twice * second - saved, 0)
+                single = (blocks - 1) * extent * np.maximum(first + twice * second - saved, 0)
                 # one block leaves room that keeps what streams by for the next band
                 spare = np.clip(free * (self.moves.read / self.of.read), 0, float(f) * self.passing)
-                one = np.where(blocks == 1, -(count - 1) / count * spare, one)
-                again = np.minimum(again, np.where(blocks <= f, one, np.inf))
+                single = np.where(blocks == 1, -(count - 1) / count * spare, single)
+                again = np.minimum(again, np.where(blocks <= f, single, np.inf))
         return again
 
     def _taken(self, extent: FloatArray, block: FloatArray) -> FloatArray:
@@ -171,13 +171,16 @@ class _Limit:
     def _widest(self, extent: FloatArray, kept: float) -> FloatArray:
         """Longest block beside so much that stays in each line; the shorter vector lies along it or across."""
         u, w, cell, state = self.chain.streams, self.of.read, self.cell, state_of(self.chain, self.of, False)
-        room = self.size - w - extent * kept
+        capacity = self.size - w - extent * kept
         if self.side == "rows":
-            room = room - extent * state
-            short, long = np.minimum(room / (cell * extent + w * u), extent / u), (room - w * extent) / (cell * extent)
+            capacity = capacity - extent * state
+            short, long = (
+                np.minimum(capacity / (cell * extent + w * u), extent / u),
+                (capacity - w * extent) / (cell * extent),
+            )
         else:
-            short = np.minimum(room / (cell * extent + state + w), u * extent)
-            long = (room - w * u * extent) / (cell * extent + state)
+            short = np.minimum(capacity / (cell * extent + state + w), u * extent)
+            long = (capacity - w * u * extent) / (cell * extent + state)
         return np.floor(np.maximum(np.maximum(short, long), 0))
 
     def _wider(self, extent: FloatArray, blocks: FloatArray) -> FloatArray:
@@ -186,12 +189,12 @@ class _Limit:
         Columns of H, in the first block complete and in the others as they are computed, are as many as there are.
         """
         c, w, p = self.chain, self.of.read, self.of.partial
-        room = np.maximum(self.size / extent - state_of(c, self.of, False), 0)
+        capacity = np.maximum(self.size / extent - state_of(c, self.of, False), 0)
         more = np.maximum(blocks - 1, 1)
         # of a first block as wide as it can be while it is computed
-        alone = (room - (c.f - room / self.cell) * self.cell / more) / p
+        alone = (capacity - (c.f - capacity / self.cell) * self.cell / more) / p
         others = more * p / self.cell  # columns of H that one more of Y costs there
-        free = room / w + more * room / self.cell - c.f
+        free = capacity / w + more * capacity / self.cell - c.f
         if c.streams > 1:
             return np.asarray(np.where(blocks > 1, np.minimum(alone, free / (p / w + others)), 0))
         each = p / (w * extent)

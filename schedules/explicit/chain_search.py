@@ -22,7 +22,7 @@ from pebble.schedules.explicit.chain import (
 from pebble.schedules.explicit.chain_bands import best_band
 from pebble.schedules.explicit.chain_costs import Costs
 from pebble.units import ceil_div
-from pebble.workloads.widths import Room
+from pebble.workloads.widths import FastMemory
 
 _MOST_MIXED = 24  # bands of a kind, beyond which nothing is mixed with it
 _LOOK_CLOSELY = 8
@@ -47,7 +47,7 @@ def _fewest_first(estimate: tuple[float, Cut]) -> tuple[float, int]:
 
 def _uniform(costs: Costs, rules: tuple[str, ...], extent: int, close: int) -> list[tuple[float, Cut]]:
     """Bands of one rule and nearly one extent, the cheapest first."""
-    found: list[tuple[float, Cut]] = []
+    results: list[tuple[float, Cut]] = []
     for rule in rules:
         fewest = ceil_div(extent, max(1, min(extent, costs.highest(rule))))
         more = np.geomspace(fewest, extent, 100).astype(np.int64)
@@ -55,24 +55,24 @@ def _uniform(costs: Costs, rules: tuple[str, ...], extent: int, close: int) -> l
         counts = np.array(sorted(count for count in tried if 1 <= count <= extent))
         value = costs.evened(rule, np.float64(extent), counts.astype(float))
         order = np.argsort(value, kind="stable")[:close]
-        found += [(float(value[i]), [(rule, extent, int(counts[i]))]) for i in order if np.isfinite(value[i])]
-        found += [(np.inf, [(rule, extent, int(counts[0]))])]  # the estimate may refuse what just fits
-    return sorted(found, key=_fewest_first)
+        results += [(float(value[i]), [(rule, extent, int(counts[i]))]) for i in order if np.isfinite(value[i])]
+        results += [(np.inf, [(rule, extent, int(counts[0]))])]  # the estimate may refuse what just fits
+    return sorted(results, key=_fewest_first)
 
 
 def _mixed(
     costs: Costs, rules: tuple[str, ...], extent: int, plain: list[tuple[float, Cut]], close: int
 ) -> list[tuple[float, Cut]]:
     """Two kinds of bands one after the other, for each pair of numbers the best height of the first."""
-    found: list[tuple[float, Cut]] = []
+    results: list[tuple[float, Cut]] = []
     parts = np.linspace(0, 1, _HEIGHTS)
-    for one in rules:
-        best = next((cut[0][2] for value, cut in plain if cut[0][0] == one and np.isfinite(value)), 0)
+    for item in rules:
+        best = next((cut[0][2] for value, cut in plain if cut[0][0] == item and np.isfinite(value)), 0)
         if not best or best > _MOST_MIXED:
             continue
         for two in rules:
-            highest = [min(extent, costs.highest(rule)) for rule in (one, two)]
-            firsts, others = np.arange(1, max(best, 3) + 2), np.arange(1, 4 if one != two else 3)
+            highest = [min(extent, costs.highest(rule)) for rule in (item, two)]
+            firsts, others = np.arange(1, max(best, 3) + 2), np.arange(1, 4 if item != two else 3)
             first, second = (x.ravel()[:, None].astype(float) for x in np.meshgrid(firsts, others))
             low = np.maximum(first, extent - second * highest[1])
             high = np.minimum(first * highest[0], extent - second)
@@ -80,33 +80,33 @@ def _mixed(
             if not fits.any():
                 continue
             first, second, low, high = (x[fits] for x in (first, second, low, high))
-            jumps = [costs.jumps(rule) for rule in (one, two)]
+            jumps = [costs.jumps(rule) for rule in (item, two)]
             at = [low + (high - low) * parts, first * jumps[0], extent - second * jumps[1]]
             rows = np.clip(np.floor(np.concatenate(at, axis=1)), low, high)
             rest = extent - rows
-            value = costs.evened(one, rows, first + 0 * rows) + costs.evened(two, rest, second + 0 * rows)
+            value = costs.evened(item, rows, first + 0 * rows) + costs.evened(two, rest, second + 0 * rows)
             best_of = value.argmin(axis=1)
             for i, j in enumerate(best_of):
                 if np.isfinite(value[i, j]):
                     total = int(rows[i, j])
-                    cut = [(one, total, int(first[i, 0])), (two, extent - total, int(second[i, 0]))]
-                    found.append((float(value[i, j]), cut))
-    return sorted(found, key=_fewest_first)[:close]
+                    cut = [(item, total, int(first[i, 0])), (two, extent - total, int(second[i, 0]))]
+                    results.append((float(value[i, j]), cut))
+    return sorted(results, key=_fewest_first)[:close]
 
 
-def _few_high(chain: Chain, side: str, room: Room, rule: str) -> list[ChainPlan]:
+def _few_high(chain: Chain, side: str, memory: FastMemory, rule: str) -> list[ChainPlan]:
     """Bands for a causal mask or a strict softmax: as few and as high as fit, one rule for all."""
     extent, across = (chain.m, chain.f) if side == "rows" else (chain.f, chain.m)
     heights = {extent}
-    for size, of in room.limits:
+    for size, of in memory.limits:
         state, factor = state_of(chain, of, True), state_of(chain, of, False)
         for blocks in (1, across):
             cell = of.hidden * chain.streams * ceil_div(across, blocks)
             for kept in (0, of.partial * chain.l, of.read * chain.k + of.partial * chain.l):
                 for more in {0, of.read, state, factor, factor + of.read}:  # softmax state, and the vector
                     heights.add((size - of.read) // (cell + kept + more))
-    fit = sorted(e for e in heights if 1 <= e <= extent and best_band(chain, side, e, room, rule)) or [1]
-    tallest = _tallest(chain, side, room, rule, fit[-1], extent)
+    fit = sorted(e for e in heights if 1 <= e <= extent and best_band(chain, side, e, memory, rule)) or [1]
+    tallest = _tallest(chain, side, memory, rule, fit[-1], extent)
     fit += [tallest] if tallest > fit[-1] else []
     cuts: list[Cut] = []
     for size in block_sizes(extent, tallest, 64):
@@ -120,40 +120,40 @@ def _few_high(chain: Chain, side: str, room: Room, rule: str) -> list[ChainPlan]
         for count in range(max(1, most - 1), most + 1):
             rest = extent - count * high
             cuts += [[(rule, rest, others), (rule, count * high, count)] for others in range(1, min(rest, 3) + 1)]
-    return [plan for cut in cuts if (plan := built(chain, side, room, cut))]
+    return [plan for cut in cuts if (plan := built(chain, side, memory, cut))]
 
 
-def _tallest(chain: Chain, side: str, room: Room, rule: str, low: int, high: int) -> int:
+def _tallest(chain: Chain, side: str, memory: FastMemory, rule: str, low: int, high: int) -> int:
     """The highest band that fits, not below one that does."""
     while low < high:
         middle = (low + high + 1) // 2
-        low, high = (middle, high) if best_band(chain, side, middle, room, rule) else (low, middle - 1)
+        low, high = (middle, high) if best_band(chain, side, middle, memory, rule) else (low, middle - 1)
     return low
 
 
-def _plans(chain: Chain, side: str, room: Room, rule: str, below: float) -> list[ChainPlan]:
+def _plans(chain: Chain, side: str, memory: FastMemory, rule: str, below: float) -> list[ChainPlan]:
     """The plans that look best, built exactly; only what may well move less than ``below``."""
     if chain.masked or chain.whole_rows:
-        return _few_high(chain, side, room, rule)
+        return _few_high(chain, side, memory, rule)
     extent, rules = (chain.m if side == "rows" else chain.f), RULES[rule]
     if side == "hidden":
-        rules = tuple(one for one in rules if one != "spill")
+        rules = tuple(item for item in rules if item != "spill")
     if chain.one_pass and side == "hidden":
-        return [plan for one in rules if (plan := built(chain, side, room, [(one, extent, 1)]))]
+        return [plan for element in rules if (plan := built(chain, side, memory, [(element, extent, 1)]))]
     small = chain.m * chain.f <= _FEW_CELLS
     near = (_ROUGH if small else _NEAR) * below
     cuts: dict[tuple[tuple[str, int, int], ...], None] = {}
-    for less in room.smaller(_BELOW if small else 1):  # what fits less memory fits more
+    for less in memory.smaller(_BELOW if small else 1):  # what fits less memory fits more
         looks = _looks_best(Costs(chain, side, less), rules, extent, _LOOK_AT_SMALL if small else _LOOK_CLOSELY)
         cuts |= dict.fromkeys(tuple(cut) for about, cut in looks if about < near or below == np.inf)
-    found: list[tuple[int, int, ChainPlan, Cut]] = []
+    results: list[tuple[int, int, ChainPlan, Cut]] = []
     for cut in map(list, cuts):
-        if plan := built(chain, side, room, cut):
-            found.append((plan.bytes, len(found), plan, cut))
-    found.sort(key=lambda one: one[:2])
+        if plan := built(chain, side, memory, cut):
+            results.append((plan.bytes, len(results), plan, cut))
+    results.sort(key=lambda single: single[:2])
     return [
-        _moved_split(plan, cut) if len(cut) == 2 and i < _MOVE_SPLIT and plan.bytes < near else plan
-        for i, (*_, plan, cut) in enumerate(found)
+        _traffic_split(plan, cut) if len(cut) == 2 and i < _MOVE_SPLIT and plan.bytes < near else plan
+        for i, (*_, plan, cut) in enumerate(results)
     ]
 
 
@@ -164,23 +164,28 @@ def _looks_best(costs: Costs, rules: tuple[str, ...], extent: int, close: int) -
     return [*cuts[:close], *cuts[-len(rules) :]]
 
 
-def built(chain: Chain, side: str, room: Room, cut: Cut) -> ChainPlan | None:
+def built(chain: Chain, side: str, memory: FastMemory, cut: Cut) -> ChainPlan | None:
     """The plan of bands that are as even as whole numbers allow, or None where one does not fit."""
     sizes = [(size, count, rule) for rule, total, number in cut for size, count in even(total, number)]
-    return _plan(chain, side, sizes, room)
+    return _plan(chain, side, sizes, memory)
 
 
-def _moved_split(best: ChainPlan, cut: Cut) -> ChainPlan:
+def _traffic_split(best: ChainPlan, cut: Cut) -> ChainPlan:
     """The same with the split between two kinds where it is best, by steps of half the length."""
-    (one, rows, count), (other, rest, number) = cut
+    (single, rows, count), (other, rest, number) = cut
     step = max(1, min(rows, rest) // 16)
     while step:
         tried = [
-            (plan.bytes, moved, plan)
-            for moved in (rows - step, rows + step)
-            if moved >= count and rows + rest - moved >= number
+            (plan.bytes, shifted, plan)
+            for shifted in (rows - step, rows + step)
+            if shifted >= count and rows + rest - shifted >= number
             for plan in [
-                built(best.chain, best.side, best.room, [(one, moved, count), (other, rows + rest - moved, number)])
+                built(
+                    best.chain,
+                    best.side,
+                    best.memory,
+                    [(single, shifted, count), (other, rows + rest - shifted, number)],
+                )
             ]
             if plan is not None
         ]
@@ -192,23 +197,25 @@ def _moved_split(best: ChainPlan, cut: Cut) -> ChainPlan:
     return best
 
 
-def _plan(chain: Chain, side: str, sizes: list[tuple[int, int, str]], room: Room) -> ChainPlan | None:
+def _plan(chain: Chain, side: str, sizes: list[tuple[int, int, str]], memory: FastMemory) -> ChainPlan | None:
     """The plan for bands of these sizes, numbers and rules, or None when one does not fit."""
     runs: list[tuple[Band, int]] = []
     for extent, count, rule in sizes:
-        band = best_band(chain, side, extent, room, rule)
+        band = best_band(chain, side, extent, memory, rule)
         if band is None or (chain.one_pass and side == "hidden" and extent < chain.f):
             return None
         runs.append((band, count))
     if not chain.masked:  # neighbours alike in room keep most for each other
         runs.sort(key=lambda run: run[0].peaks)
-    plan = plan_of_runs(chain, side, runs, room)
+    plan = plan_of_runs(chain, side, runs, memory)
     # vectors at a corner are half of those that stream by, at most; where much is spare, as many fit beside the bands
     panels = [band for band, _ in runs if is_panel(chain, side, band)]
     if panels and sum(count for _, count in runs) > 1:
-        beside = max(spare_values(side, room, band.peaks) for band in panels)
+        beside = max(spare_values(side, memory, band.peaks) for band in panels)
         if beside >= chain.f // 2 * chain.weights_per_column:
-            plan = min(plan, plan_of_runs(replace(chain, turns=False), side, runs, room), key=lambda one: one.bytes)
+            plan = min(
+                plan, plan_of_runs(replace(chain, turns=False), side, runs, memory), key=lambda single: single.bytes
+            )
     return plan
 
 
@@ -218,9 +225,9 @@ def seen_in_all(chain: Chain, rows: int, extent: int, bands: int) -> int:
     return bands * chain.seen(1) + more
 
 
-def _bands_that_keep(chain: Chain, rows: int, band: Band, room: Room) -> int:
+def _bands_that_keep(chain: Chain, rows: int, band: Band, memory: FastMemory) -> int:
     """Of equal bands after those rows, how many may keep all that they saw of B and D for the next."""
-    columns = spare_values("rows", room, band.peaks) // chain.weights_per_column
+    columns = spare_values("rows", memory, band.peaks) // chain.weights_per_column
     return max(0, ((columns - chain.seen(1) + 1) * chain.masked - rows) // band.extent)
 
 
@@ -235,28 +242,28 @@ def _floor_sum(count: int, divisor: int, step: int, first: int) -> int:
     return total
 
 
-def plan_of_runs(chain: Chain, side: str, runs: list[tuple[Band, int]], room: Room) -> ChainPlan:
+def plan_of_runs(chain: Chain, side: str, runs: list[tuple[Band, int]], memory: FastMemory) -> ChainPlan:
     """The plan of these bands in this order, with what each keeps for the next."""
     kept, peak, done, columns = [], 0, 0, 0
     before: Band | None = None
     for band, count in runs:
-        peak = max(peak, values_held(chain, side, band, room))
+        peak = max(peak, values_held(chain, side, band, memory))
         if before is not None:
-            between = handed_on(chain, side, room, before, band, chain.seen(done))
+            between = handed_on(chain, side, memory, before, band, chain.seen(done))
             kept.append((between.values, 1))
             peak = max(peak, between.peak)
         last = done + count * band.extent
         if count > 1:  # the same band again: with a mask what it sees grows, until it no longer fits
-            between = handed_on(chain, side, room, band, band, chain.seen(last - band.extent))
+            between = handed_on(chain, side, memory, band, band, chain.seen(last - band.extent))
             peak = max(peak, between.peak)
             whole = 0
             if chain.masked and side == "rows":
-                whole = min(count - 1, _bands_that_keep(chain, done, band, room))
+                whole = min(count - 1, _bands_that_keep(chain, done, band, memory))
                 kept.append((chain.weights_per_column * seen_in_all(chain, done, band.extent, whole), 1))
             kept.append((between.values, count - 1 - whole))
         columns += seen_in_all(chain, done, band.extent, count) if side == "rows" else count * chain.f
         before, done = band, last
-    return ChainPlan(side, tuple(runs), chain, room, *_totals(chain, side, runs, kept, columns), peak)
+    return ChainPlan(side, tuple(runs), chain, memory, *_totals(chain, side, runs, kept, columns), peak)
 
 
 def _totals(
@@ -297,14 +304,16 @@ def _totals(
     return loads, stores
 
 
-def best_chain_plan(chain: Chain, side: str, room: Room, rule: str = "any", below: float = np.inf) -> ChainPlan | None:
+def best_chain_plan(
+    chain: Chain, side: str, memory: FastMemory, rule: str = "any", below: float = np.inf
+) -> ChainPlan | None:
     """The plan along one side that moves least, or None when no band fits.
 
     Parameters
     ----------
     side : {"rows", "hidden"}
         What the bands are cut from.
-    room : Room
+    memory : FastMemory
         The memory; in the classic game `Room.of_values`.
     rule : {"any", "panel", "block", "spill"}
         ``panel``: all columns stay between blocks of one column (or row). ``block``: nothing stays but the block.
@@ -321,10 +330,10 @@ def best_chain_plan(chain: Chain, side: str, room: Room, rule: str = "any", belo
     -----
     Cost: O(sqrt(m) + sqrt(f)) evaluations.
     """
-    if room.limits[-1][0] < 3:
+    if memory.limits[-1][0] < 3:
         raise InfeasibleError(
-            f"capacity: got {room.limits[-1][0]} elements, expected at least 3 (two operands and a result): no "
+            f"capacity: got {memory.limits[-1][0]} elements, expected at least 3 (two operands and a result): no "
             "schedule exists."
         )
-    plans = _plans(chain, side, room, rule, below)
+    plans = _plans(chain, side, memory, rule, below)
     return min(plans, key=lambda p: (p.bytes, sum(count for _, count in p.runs), p.peak_elements), default=None)

@@ -25,7 +25,7 @@ from typing import ClassVar, Literal
 from pebble.schedules.explicit.gemm_search import ExplicitProduct, best_gemm_schedule
 from pebble.units import ceil_div
 from pebble.workloads import Conv2d, Gemm
-from pebble.workloads.widths import ALIKE, Room
+from pebble.workloads.widths import ALIKE, FastMemory
 
 Operand = Literal["W", "X"]
 Parts = list[tuple[int, int]]  # (size, how many)
@@ -75,7 +75,7 @@ class ConvSchedule:
     Attributes
     ----------
     conv : Conv2d
-    room : Room
+    memory : FastMemory
         The memory.
     stays : {"outputs", "inputs", "weights"}
     images, rows, columns, channels : int
@@ -87,7 +87,7 @@ class ConvSchedule:
     OPERANDS: ClassVar = ("X", "W", "Y")
 
     conv: Conv2d
-    room: Room
+    memory: FastMemory
     stays: str
     images: int
     rows: int
@@ -98,12 +98,12 @@ class ConvSchedule:
     @property
     def read_width(self) -> int:
         """What an input takes of the memory."""
-        return self.room.widths.read
+        return self.memory.widths.read
 
     @property
     def sum_width(self) -> int:
         """What an output takes of it until it is complete."""
-        return self.room.widths.partial
+        return self.memory.widths.partial
 
     @property
     def tiles(self) -> int:
@@ -147,7 +147,7 @@ class ConvSchedule:
         return self.pixels * sums + read <= self.conv.taps * read + sums
 
     @property
-    def own_room(self) -> int:
+    def own_capacity(self) -> int:
         """What is taken at most, in units of the memory, without weights kept for the next tile (``inputs``)."""
         return self._held(self.read_width, self.sum_width)
 
@@ -195,7 +195,7 @@ class ConvSchedule:
     def kept_weights(self) -> int:
         """Weights that stay from one tile to the next (``inputs``)."""
         weights = self.conv.taps * self.conv.out_channels
-        free = (self.room.bytes - self.own_room) // self.read_width
+        free = (self.memory.bytes - self.own_capacity) // self.read_width
         return min(weights, free) if self.stays == "inputs" and self.tiles > 1 else 0
 
     @property
@@ -203,7 +203,7 @@ class ConvSchedule:
         """Values of X that stay from one block of channels to the next (``weights``)."""
         if self.stays != "weights" or self.rounds == 1 or self.columns < self.conv.out_width:
             return 0
-        return min(self.patch * self.conv.in_channels, (self.room.bytes - self.own_room) // self.read_width)
+        return min(self.patch * self.conv.in_channels, (self.memory.bytes - self.own_capacity) // self.read_width)
 
     @property
     def kept(self) -> int:
@@ -248,7 +248,7 @@ class ConvSchedule:
     @property
     def bytes(self) -> int:
         """What the transfers count: inputs, and each output once, complete."""
-        cost, loads = self.room.cost, self.loads
+        cost, loads = self.memory.cost, self.loads
         return cost.read * (loads["X"] + loads["W"]) + cost.written * self.stores["Y"]
 
     @property
@@ -263,7 +263,7 @@ class ConvSchedule:
 
     def to_json(self) -> dict[str, object]:
         """Plain data for ``--json``."""
-        told: dict[str, object] = {
+        fields: dict[str, object] = {
             "family": f"{self.stays} stay",
             "tile": {
                 "images": self.images,
@@ -276,7 +276,7 @@ class ConvSchedule:
             "stores_elements": dict(self.stores),
             "peak_elements": self.peak_elements,
         }
-        return told if self.room.widths == ALIKE else told | {"widths_bytes": self.room.widths.to_json()}
+        return fields if self.memory.widths == ALIKE else fields | {"widths_bytes": self.memory.widths.to_json()}
 
 
 @dataclass(frozen=True)
@@ -287,15 +287,15 @@ class ConvProduct:
     product: ExplicitProduct
 
     @classmethod
-    def of(cls, conv: Conv2d, room: Room) -> ConvProduct:
+    def of(cls, conv: Conv2d, memory: FastMemory) -> ConvProduct:
         """The best one known."""
         gemm = Gemm(conv.pixels, conv.out_channels, conv.taps, conv.dtype, conv.out_dtype)
-        return cls(conv, best_gemm_schedule(gemm, room))
+        return cls(conv, best_gemm_schedule(gemm, memory))
 
     @property
-    def room(self) -> Room:
+    def memory(self) -> FastMemory:
         """The memory."""
-        return self.product.room
+        return self.product.memory
 
     @property
     def loads(self) -> dict[str, int]:
@@ -329,5 +329,5 @@ class ConvProduct:
 
     def to_json(self) -> dict[str, object]:
         """Plain data for ``--json``."""
-        moved = {"loads_elements": self.loads, "stores_elements": self.stores}
-        return {**self.product.to_json(), **moved, "dimensions": ["pixels", "channels", "taps"]}
+        traffic = {"loads_elements": self.loads, "stores_elements": self.stores}
+        return {**self.product.to_json(), **traffic, "dimensions": ["pixels", "channels", "taps"]}

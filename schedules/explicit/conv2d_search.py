@@ -18,7 +18,7 @@ from pebble.schedules.explicit.conv2d import (
 )
 from pebble.units import ceil_div
 from pebble.workloads import Conv2d
-from pebble.workloads.widths import ALIKE, Room
+from pebble.workloads.widths import ALIKE, FastMemory
 
 _MOST_SIZES = 32  # of tiles along one direction
 _LOOK_CLOSELY = 32  # tiles for which what passes is sought
@@ -58,8 +58,8 @@ def _outputs(conv: Conv2d, capacity: int, read: int, sums: int) -> Iterator[tupl
 def _plain(conv: Conv2d, capacity: int, build: Build) -> Iterator[ConvSchedule]:
     """Where inputs or weights stay, and tiles of outputs between which nothing does."""
     height, width, channels = conv.out_height, conv.out_width, conv.out_channels
-    one = build("outputs", 1, 1, 1, 1)
-    read, sums = one.read_width, one.sum_width
+    single = build("outputs", 1, 1, 1, 1)
+    read, sums = single.read_width, single.sum_width
     for rows in _sizes(height):
         for images in _sizes(conv.batch) if rows == height else (1,):
             yield build("inputs", images, rows, width, channels)
@@ -97,7 +97,7 @@ def _with_passing(schedule: ConvSchedule) -> ConvSchedule:
     c, read, shared = schedule.conv, schedule.read_width, schedule.passing.shared
     unit = schedule.shared_values * read
     tile = schedule.pixels * schedule.channels * schedule.sum_width
-    spare, beside = schedule.room.bytes - tile, schedule.own_room - tile
+    spare, beside = schedule.memory.bytes - tile, schedule.own_capacity - tile
     if schedule.turns < 1 or beside > spare:
         return schedule
     best = Passing(shared, min(c.in_channels, (spare - beside) // unit))
@@ -106,21 +106,27 @@ def _with_passing(schedule: ConvSchedule) -> ConvSchedule:
         lines = schedule.corner_lines(read, schedule.sum_width, group)
         (slope, gone), *others = lines
         # the room grows in steps of the lines: what fits beside the passing values, all, and where lines meet
-        limits = [min((room + gone) // slope for slope, gone in lines) for room in (beside, spare)]
+        limits = [min((free_capacity + gone) // slope for slope, gone in lines) for free_capacity in (beside, spare)]
         limits += [(more - gone) // (steep - slope) + i for steep, more in others if steep > slope for i in (0, 1)]
         for turned in {min(high, limit) for limit in limits}:
-            room = max(beside, *(slope * turned - gone for slope, gone in lines))
-            if turned > 0 and room <= spare:
+            capacity = max(beside, *(slope * turned - gone for slope, gone in lines))
+            if turned > 0 and capacity <= spare:
                 most = c.in_channels - (turned if schedule.turns == 1 else 2 * turned)
-                found = Passing(shared, min(most, (spare - room) // unit), turned, group)
-                best = max(best, found, key=lambda p: p.channels)
+                result = Passing(shared, min(most, (spare - capacity) // unit), turned, group)
+                best = max(best, result, key=lambda p: p.channels)
     return replace(schedule, passing=best) if best.channels else schedule
 
 
 def _guesses(conv: Conv2d, capacity: int, build: Build) -> Iterator[tuple[float, ConvSchedule]]:
     """Tiles of outputs, and about what they move with what passes, guessed from the room beside them."""
-    one = build("outputs", 1, 1, 1, 1)
-    read, sums, square, ins, outs = one.read_width, one.sum_width, conv.kernel**2, conv.in_channels, conv.out_channels
+    single = build("outputs", 1, 1, 1, 1)
+    read, sums, square, ins, outs = (
+        single.read_width,
+        single.sum_width,
+        conv.kernel**2,
+        conv.in_channels,
+        conv.out_channels,
+    )
     for images, rows, columns, most in _outputs(conv, capacity, read, sums):
         patch, pixels = positions(conv, rows) * positions(conv, columns), rows * columns
         tiles = ceil_div(conv.batch, images) * ceil_div(conv.out_height, rows) * ceil_div(conv.out_width, columns)
@@ -142,9 +148,9 @@ def _guesses(conv: Conv2d, capacity: int, build: Build) -> Iterator[tuple[float,
                 kept = spare / unit / read
                 kept = max(kept, min((spare * ratio / pivot) ** 0.5, ins / 2))
                 saved = (turns - 1) / turns * min(1, kept / ins)
-                moved = {"X": inputs * rounds, "W": weights * tiles}
+                traffic = {"X": inputs * rounds, "W": weights * tiles}
                 yield (
-                    sum(moved.values()) - saved * moved[shared],
+                    sum(traffic.values()) - saved * traffic[shared],
                     replace(build("outputs", images, rows, columns, channels), passing=Passing(shared)),
                 )
 
@@ -152,19 +158,19 @@ def _guesses(conv: Conv2d, capacity: int, build: Build) -> Iterator[tuple[float,
 def _search(conv: Conv2d, capacity: int, build: Build) -> list[ConvSchedule]:
     """The best schedule of each family that fits, in no order."""
     best: dict[str, ConvSchedule] = {}
-    for found in _plain(conv, capacity, build):
-        known = best.get(found.stays)
-        if found.own_room <= capacity and (known is None or found.bytes < known.bytes):
-            best[found.stays] = found
-    if any(found.elements == conv.compulsory_elements for found in best.values()):
+    for outcome in _plain(conv, capacity, build):
+        known = best.get(outcome.stays)
+        if outcome.own_capacity <= capacity and (known is None or outcome.bytes < known.bytes):
+            best[outcome.stays] = outcome
+    if any(result.elements == conv.compulsory_elements for result in best.values()):
         return [*best.values()]
-    for _, one in sorted(_guesses(conv, capacity, build), key=lambda pair: pair[0])[:_LOOK_CLOSELY]:
-        if one.own_room <= capacity:
-            best["outputs"] = min(best["outputs"], _with_passing(one), key=lambda s: s.bytes)
+    for _, item in sorted(_guesses(conv, capacity, build), key=lambda pair: pair[0])[:_LOOK_CLOSELY]:
+        if item.own_capacity <= capacity:
+            best["outputs"] = min(best["outputs"], _with_passing(item), key=lambda s: s.bytes)
     return [*best.values()]
 
 
-def conv_schedules(conv: Conv2d, room: Room) -> list[Found]:
+def conv_schedules(conv: Conv2d, memory: FastMemory) -> list[Found]:
     """The best schedule of each family that fits, the one with the least bytes first; some milliseconds.
 
     Raises
@@ -172,23 +178,23 @@ def conv_schedules(conv: Conv2d, room: Room) -> list[Found]:
     InfeasibleError
         Not one value of each operand fits.
     """
-    least, unit = 2 * room.widths.read + room.widths.partial, "elements" if room.widths == ALIKE else "bytes"
-    if room.bytes < least:
+    least, unit = 2 * memory.widths.read + memory.widths.partial, "elements" if memory.widths == ALIKE else "bytes"
+    if memory.bytes < least:
         raise InfeasibleError(
-            f"capacity: got {room.bytes} {unit}, expected at least {least} (a value each of X, W and Y): no schedule "
+            f"capacity: got {memory.bytes} {unit}, expected at least {least} (a value each of X, W and Y): no schedule "
             "exists."
         )
 
     def build(stays: str, images: int, rows: int, columns: int, channels: int) -> ConvSchedule:
-        return ConvSchedule(conv, room, stays, images, rows, columns, channels)
+        return ConvSchedule(conv, memory, stays, images, rows, columns, channels)
 
-    every: list[Found] = [*_search(conv, room.bytes, build)]
+    every: list[Found] = [*_search(conv, memory.bytes, build)]
     if conv.overlap == 1:
-        every.append(ConvProduct.of(conv, room))
+        every.append(ConvProduct.of(conv, memory))
     return sorted(every, key=lambda s: (s.bytes, s.elements))
 
 
 @lru_cache(maxsize=1 << 8)
-def best_conv_schedule(conv: Conv2d, room: Room) -> Found:
+def best_conv_schedule(conv: Conv2d, memory: FastMemory) -> Found:
     """The schedule with the least bytes moved among all families."""
-    return conv_schedules(conv, room)[0]
+    return conv_schedules(conv, memory)[0]

@@ -71,13 +71,13 @@ class Side:
         """
         u, first, second, cell, other = self.streams, self.first, self.second, self.cell, self.cell_second
         widest = max(cell, other) if second else cell
-        found = [
+        results = [
             (u, 0),
             (u * first, (first - 1) * cell),
             (self.shared, self.taken - widest),
             (u + second, second * other),
         ]
-        return [*found, (u * first + 1, first * cell)] if second and cell != other else found
+        return [*results, (u * first + 1, first * cell)] if second and cell != other else results
 
     @property
     def shared(self) -> int:
@@ -89,7 +89,7 @@ class Side:
         """Values of a vector beside the block."""
         return self.beside or self.shared
 
-    def plain_room(self, vectors: int) -> int:
+    def plain_capacity(self, vectors: int) -> int:
         """What so many vectors beside the block take."""
         return self.vector * self.plain * vectors + self.pivot * self.streams if vectors else 0
 
@@ -110,7 +110,7 @@ class Corner:
     def room(self, side: Side) -> int:
         """Most that is held beside the whole block while vectors come to stay, or leave."""
         if not self.turned:
-            return side.plain_room(self.plain)  # line by line, a cell of each product at a time
+            return side.plain_capacity(self.plain)  # line by line, a cell of each product at a time
         beside = side.vector * side.plain * self.plain
         index, pivots = side.vector * self.turned, side.pivot * side.streams * self.group * self.turned
         return beside + pivots + max(values * index - gone * self.group for values, gone in side.terms)
@@ -142,13 +142,13 @@ def _turned(spare: int, side: Side, depth: int, limit: int) -> tuple[int, int]:
         square = min(limit, (isqrt(4 * spare + 1) - 1) // 2) if spare > 0 else 0
         if 2 * square < side.held and square <= depth:
             return square, square
-    low, found = 0, 0
+    low, result = 0, 0
     high = min(limit, spare // ((side.vector + side.pivot) * side.streams))
     while low < high:
         middle = (low + high + 1) // 2
         least, most = _groups(spare, side, depth, middle)
-        low, high, found = (middle, high, least) if least <= most else (low, middle - 1, found)
-    return low, found
+        low, high, result = (middle, high, least) if least <= most else (low, middle - 1, result)
+    return low, result
 
 
 @lru_cache(maxsize=1 << 14)
@@ -230,23 +230,23 @@ def best_corners(stages: tuple[Stage, ...], limit: int, beside: int | None = Non
 
     def with_plain(plain: int) -> tuple[Corner, ...]:
         """The most that turn beside so many plain ones."""
-        if any(side.plain_room(plain) > spare for spare, side, _ in every):
+        if any(side.plain_capacity(plain) > spare for spare, side, _ in every):
             return none
         low, high = 0, most - plain
         while low < high:
             middle = (low + high + 1) // 2
-            low, high = (middle, high) if all(one.group(middle, plain) for one in stages) else (low, middle - 1)
-        return tuple(Corner(one.group(low, plain) if low else 0, low, plain) for one in stages)
+            low, high = (middle, high) if all(element.group(middle, plain) for element in stages) else (low, middle - 1)
+        return tuple(Corner(item.group(low, plain) if low else 0, low, plain) for item in stages)
 
     step = max(1, most_plain // _PARTS)
     plains = {*range(0, most_plain + 1, step), *(min(corner.plain, most_plain) for corner in alone)}
-    best = max((with_plain(plain) for plain in sorted(plains)), key=lambda found: found[0].vectors)
+    best = max((with_plain(plain) for plain in sorted(plains)), key=lambda result: result[0].vectors)
     while step > 1:  # what passes rises and then falls with the plain ones
         step //= 2
         tried = (
             with_plain(best[0].plain + move) for move in (-step, step) if best[0].plain + move in range(most_plain + 1)
         )
-        best = max((best, *tried), key=lambda found: found[0].vectors)
+        best = max((best, *tried), key=lambda result: result[0].vectors)
     return best
 
 
@@ -258,8 +258,8 @@ def vectors_carried(
     Where values differ in width all count what they take: ``streams`` is that of the pivot.
     """
     each = held if shared is None else shared
-    room = np.maximum(spare, 0.0)
-    balanced = np.minimum(room, each * held / (4 * streams))
+    capacity = np.maximum(spare, 0.0)
+    balanced = np.minimum(capacity, each * held / (4 * streams))
     turned = np.sqrt(balanced * held / (streams * each))
-    turned = np.minimum(turned, (room + depth * held) / (each + streams * depth))
-    return np.asarray(np.maximum(turned + (room - balanced) / each, room / each))
+    turned = np.minimum(turned, (capacity + depth * held) / (each + streams * depth))
+    return np.asarray(np.maximum(turned + (capacity - balanced) / each, capacity / each))

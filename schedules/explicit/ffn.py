@@ -8,13 +8,13 @@ from math import inf, sqrt
 
 from pebble.errors import InfeasibleError
 from pebble.schedules.explicit.chain import SIDES, Chain
-from pebble.schedules.explicit.chain_apart import best_panels_apart
+from pebble.schedules.explicit.chain_remainder import best_panels_with_remainder
 from pebble.schedules.explicit.chain_search import best_chain_plan
 from pebble.schedules.explicit.fused import APART, FUSED_FAMILIES, FusedSchedule, Kernel, Plan, family_of_plan
 from pebble.schedules.explicit.gemm_search import best_gemm_schedule
 from pebble.schedules.explicit.phase_search import best_phases
 from pebble.workloads import Ffn, Gemm
-from pebble.workloads.widths import Room
+from pebble.workloads.widths import FastMemory
 
 
 def ffn_chain(ffn: Ffn) -> Chain:
@@ -39,14 +39,14 @@ def fused_ffn(ffn: Ffn, family: str, plan: Plan) -> FusedSchedule:
     stores = {"Y": plan.stores["Y"]}
     if plan.stores["H"]:
         loads["H"], stores["H"] = plan.loads["H"], plan.stores["H"]
-    return FusedSchedule(family, plan.describe(), ffn, loads, stores, plan.peak_elements, plan.room, plan.bytes, plan)
+    return FusedSchedule(family, plan.describe(), ffn, loads, stores, plan.peak_elements, plan.memory, plan.bytes, plan)
 
 
-def _unfused(ffn: Ffn, room: Room) -> FusedSchedule:
+def _unfused(ffn: Ffn, memory: FastMemory) -> FusedSchedule:
     """H stored by one kernel and loaded by the next, each kernel at its best."""
     first, last = _products(ffn)
-    inside, cells = room.handing_on, ffn.tokens * ffn.hidden
-    second = best_gemm_schedule(last, room)
+    inside, cells = memory.handing_on, ffn.tokens * ffn.hidden
+    second = best_gemm_schedule(last, memory)
     loads = {"W2": second.loads["B"], "Y": second.loads["C"]}
     stores = {"Y": second.stores["C"]}
     both = Chain(ffn.tokens, ffn.d_model, ffn.hidden, 0, streams=2)
@@ -56,36 +56,36 @@ def _unfused(ffn: Ffn, room: Room) -> FusedSchedule:
         loads |= {"X": plan.loads["A"], "Wg+Wu": plan.loads["B"], "H": second.loads["A"]}
         stores["H"] = cells
         detail, peak = f"gate and up: {plan.describe()}; {second.name}", max(plan.peak_elements, second.peak_elements)
-        moved = plan.bytes + room.cost.read * cells + second.bytes
-        return FusedSchedule("unfused", detail, ffn, loads, stores, peak, room, moved, None, (plan, second))
+        traffic = plan.bytes + memory.cost.read * cells + second.bytes
+        return FusedSchedule("unfused", detail, ffn, loads, stores, peak, memory, traffic, None, (plan, second))
     up = best_gemm_schedule(first, inside)
     peak, ups = max(up.peak_elements, second.peak_elements), ffn.up_products
     loads |= {"X": ups * up.loads["A"], _weights(ffn): ups * up.loads["B"]}
     loads["H"], stores["H"] = ups * up.loads["C"] + second.loads["A"], ups * up.stores["C"]
-    moved = ups * up.bytes + second.bytes
+    traffic = ups * up.bytes + second.bytes
     if not ffn.gated:
         detail = f"{up.name}; {second.name}"
-        return FusedSchedule("unfused", detail, ffn, loads, stores, peak, room, moved, None, (up, second))
+        return FusedSchedule("unfused", detail, ffn, loads, stores, peak, memory, traffic, None, (up, second))
     # too small for a gate cell, an up cell and their operands: a third kernel multiplies gate and up
     product = Kernel("gate times up", {"H": 2 * cells}, {"H": cells}, 2)
     loads["H"], stores["H"] = loads["H"] + 2 * cells, stores["H"] + cells
-    moved += 3 * cells * room.cost.read
+    traffic += 3 * cells * memory.cost.read
     detail = f"gate, up, product: {up.name}; {second.name}"
     kernels = (up, up, product, second)
-    return FusedSchedule("unfused", detail, ffn, loads, stores, peak, room, moved, None, kernels)
+    return FusedSchedule("unfused", detail, ffn, loads, stores, peak, memory, traffic, None, kernels)
 
 
-def _least_unfused(ffn: Ffn, room: Room) -> float:
+def _least_unfused(ffn: Ffn, memory: FastMemory) -> float:
     """No separate kernels move fewer bytes: each product reads and writes its operands, and moves 2 V / sqrt(S)."""
     m, k, f, l = ffn.tokens, ffn.d_model, ffn.hidden, ffn.d_out
-    narrowest = min(room.widths.read, room.widths.written)
-    root = sqrt(room.bytes / narrowest)
+    narrowest = min(memory.widths.read, memory.widths.written)
+    root = sqrt(memory.bytes / narrowest)
     up = max(m * k + ffn.up_products * k * f + m * f, 2 * ffn.up_products * m * f * k / root - m * f)
     down = max(m * f + f * l + m * l, 2 * m * f * l / root)
-    return (up + down) * min(room.cost.read, room.cost.written)
+    return (up + down) * min(memory.cost.read, memory.cost.written)
 
 
-def ffn_schedules(ffn: Ffn, room: Room) -> list[FusedSchedule]:
+def ffn_schedules(ffn: Ffn, memory: FastMemory) -> list[FusedSchedule]:
     """The best schedule of each family, the one with the least bytes first.
 
     At most nine: the plain ``row panel``, ``column panel``, ``hidden block`` and ``Y stationary`` (H spilled),
@@ -95,21 +95,21 @@ def ffn_schedules(ffn: Ffn, room: Room) -> list[FusedSchedule]:
     of each operand fits.
     """
     chain = ffn_chain(ffn)
-    found = [_unfused(ffn, room)]
+    results = [_unfused(ffn, memory)]
     for family, (side, rule) in FUSED_FAMILIES.items():
-        plan = best_chain_plan(chain, side, room, rule)
-        if plan is not None and all(plan != other.plan for other in found):
-            found.append(fused_ffn(ffn, family, plan))
-    if (apart := best_panels_apart(chain, room)) is not None:
-        found.append(fused_ffn(ffn, APART, apart))
-    below = min(schedule.bytes for schedule in found)
-    if (phases := best_phases(chain, _products(ffn)[1], room, below)) is not None:
-        found.append(fused_ffn(ffn, family_of_plan(phases), phases))
-    return sorted(found, key=lambda s: (s.bytes, s.elements, s.family == "unfused"))
+        plan = best_chain_plan(chain, side, memory, rule)
+        if plan is not None and all(plan != other.plan for other in results):
+            results.append(fused_ffn(ffn, family, plan))
+    if (apart := best_panels_with_remainder(chain, memory)) is not None:
+        results.append(fused_ffn(ffn, APART, apart))
+    below = min(schedule.bytes for schedule in results)
+    if (phases := best_phases(chain, _products(ffn)[1], memory, below)) is not None:
+        results.append(fused_ffn(ffn, family_of_plan(phases), phases))
+    return sorted(results, key=lambda s: (s.bytes, s.elements, s.family == "unfused"))
 
 
 @lru_cache(maxsize=1 << 8)
-def best_ffn_schedule(ffn: Ffn, room: Room) -> FusedSchedule | None:
+def best_ffn_schedule(ffn: Ffn, memory: FastMemory) -> FusedSchedule | None:
     """The schedule with the least bytes moved among all families; None where none holds so few values.
 
     Raises
@@ -122,18 +122,18 @@ def best_ffn_schedule(ffn: Ffn, room: Room) -> FusedSchedule | None:
         below = min((plan.bytes for plan in plans), default=inf)
         if below == ffn.compulsory_bytes:
             break
-        plan = best_chain_plan(chain, side, room, below=below)
+        plan = best_chain_plan(chain, side, memory, below=below)
         plans += [] if plan is None else [plan]
-    apart = best_panels_apart(chain, room)
+    apart = best_panels_with_remainder(chain, memory)
     plans += [] if apart is None else [apart]
-    found = [fused_ffn(ffn, family_of_plan(plan), plan) for plan in plans]
+    results = [fused_ffn(ffn, family_of_plan(plan), plan) for plan in plans]
     below = min((plan.bytes for plan in plans), default=inf)
-    if below > _least_unfused(ffn, room):
+    if below > _least_unfused(ffn, memory):
         with suppress(InfeasibleError):  # the products fit, but not in so few values
-            found.append(_unfused(ffn, room))
-            below = min(below, found[-1].bytes)
-    if ffn.compulsory_bytes < below < inf and (phases := best_phases(chain, _products(ffn)[1], room, int(below))):
-        found.append(fused_ffn(ffn, family_of_plan(phases), phases))
-    if not found and not room.values:
-        _unfused(ffn, room)  # which says what does not fit
-    return min(found, key=lambda s: (s.bytes, s.elements, s.family == "unfused"), default=None)
+            results.append(_unfused(ffn, memory))
+            below = min(below, results[-1].bytes)
+    if ffn.compulsory_bytes < below < inf and (phases := best_phases(chain, _products(ffn)[1], memory, int(below))):
+        results.append(fused_ffn(ffn, family_of_plan(phases), phases))
+    if not results and not memory.values:
+        _unfused(ffn, memory)  # which says what does not fit
+    return min(results, key=lambda s: (s.bytes, s.elements, s.family == "unfused"), default=None)

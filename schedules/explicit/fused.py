@@ -6,11 +6,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from pebble.schedules.explicit.chain import ChainPlan
-from pebble.schedules.explicit.chain_apart import PanelsApart
+from pebble.schedules.explicit.chain_remainder import PanelsWithRemainder
 from pebble.schedules.explicit.gemm_search import ExplicitProduct
 from pebble.schedules.explicit.phases import Phases
 from pebble.workloads import Attention, Ffn
-from pebble.workloads.widths import ALIKE, Room
+from pebble.workloads.widths import ALIKE, FastMemory
 
 # family -> side that is cut into bands, rule inside a band; the plain ones first
 FUSED_FAMILIES = {
@@ -25,13 +25,13 @@ FUSED_FAMILIES = {
 
 APART = "panel without a corner"
 PHASES = "two phases"
-Plan = ChainPlan | PanelsApart | Phases
+Plan = ChainPlan | PanelsWithRemainder | Phases
 
 
 def family_of_plan(plan: Plan) -> str:
     """The plainest family that a plan belongs to."""
     if not isinstance(plan, ChainPlan):
-        return APART if isinstance(plan, PanelsApart) else PHASES
+        return APART if isinstance(plan, PanelsWithRemainder) else PHASES
     panels = [b.block == 1 and (b.blocks == 1 or b.kept_first == plan.chain.k) for b, _ in plan.runs]
     spilled = [b.spilled > 0 for b, _ in plan.runs]
     if all(spilled):
@@ -71,7 +71,7 @@ class FusedSchedule:
         Values moved, by operand (``H`` or ``S``: hidden layer or scores), over all groups.
     peak_elements : int
         Most values held at once.
-    room : Room
+    memory : FastMemory
         The memory.
     bytes : int
         Loads plus stores, in bytes, each value at its width.
@@ -87,7 +87,7 @@ class FusedSchedule:
     loads: Mapping[str, int]
     stores: Mapping[str, int]
     peak_elements: int
-    room: Room
+    memory: FastMemory
     bytes: int
     plan: Plan | None = None
     kernels: tuple[ExplicitProduct | ChainPlan | Kernel, ...] = ()
@@ -105,7 +105,7 @@ class FusedSchedule:
 
     def to_json(self) -> dict[str, object]:
         """Plain data for ``--json``."""
-        told: dict[str, object] = {
+        fields: dict[str, object] = {
             "family": self.family,
             "detail": self.detail,
             "elements": self.elements,
@@ -113,4 +113,4 @@ class FusedSchedule:
             "stores_elements": dict(self.stores),
             "peak_elements": self.peak_elements,
         }
-        return told if self.room.widths == ALIKE else told | {"widths_bytes": self.room.widths.to_json()}
+        return fields if self.memory.widths == ALIKE else fields | {"widths_bytes": self.memory.widths.to_json()}

@@ -21,7 +21,7 @@ from functools import cached_property
 from pebble.schedules.explicit.corner import NO_CORNER, Corner, Side, Stage, best_corners
 from pebble.units import ceil_div
 from pebble.workloads import Gemm
-from pebble.workloads.widths import ALIKE, Room, Widths
+from pebble.workloads.widths import ALIKE, FastMemory, Widths
 
 # stationary operand -> (its two dimensions, the streamed one)
 AXES = {"C": ("m", "n", "k"), "A": ("m", "k", "n"), "B": ("k", "n", "m")}
@@ -65,9 +65,9 @@ def taken(widths: Widths) -> dict[str, int]:
     return {"A": widths.read, "B": widths.read, "C": widths.partial}
 
 
-def visit_costs(room: Room) -> dict[str, int]:
+def visit_costs(memory: FastMemory) -> dict[str, int]:
     """What it counts that a value of each operand comes to fast memory; one of C comes and goes."""
-    cost = room.cost
+    cost = memory.cost
     return {"A": cost.read, "B": cost.read, "C": 2 * cost.partial}
 
 
@@ -78,12 +78,12 @@ class StationaryProduct(ABC):
     Attributes
     ----------
     gemm : Gemm
-    room : Room
+    memory : FastMemory
         The memory, of values or of bytes.
     """
 
     gemm: Gemm
-    room: Room
+    memory: FastMemory
 
     @property
     @abstractmethod
@@ -101,13 +101,13 @@ class StationaryProduct(ABC):
 
     def extent(self, axis: str) -> int:
         """A dimension by its letter."""
-        return int(getattr(self.gemm, axis))
+        return self.gemm.along(axis)
 
     @property
     def loads(self) -> dict[str, int]:
         """Values loaded, by operand."""
-        begun = 0 if self.gemm.accumulate else self.gemm.m * self.gemm.n
-        return {**self.visits, "C": self.visits["C"] - begun}
+        initialised = 0 if self.gemm.accumulate else self.gemm.m * self.gemm.n
+        return {**self.visits, "C": self.visits["C"] - initialised}
 
     @property
     def stores(self) -> dict[str, int]:
@@ -122,7 +122,7 @@ class StationaryProduct(ABC):
     @cached_property
     def limits(self) -> tuple[tuple[int, Mapping[str, int]], ...]:
         """What the memory holds at most, and what a value of each operand takes of it."""
-        return tuple((size, taken(of)) for size, of in self.room.limits)
+        return tuple((size, taken(of)) for size, of in self.memory.limits)
 
     @property
     def fits(self) -> bool:
@@ -142,17 +142,17 @@ class StationaryProduct(ABC):
     @cached_property
     def bytes(self) -> int:
         """Loads plus stores, in bytes, partial sums at the width of accumulators."""
-        cost, cells = self.room.cost, self.gemm.m * self.gemm.n * (2 if self.gemm.accumulate else 1)
+        cost, cells = self.memory.cost, self.gemm.m * self.gemm.n * (2 if self.gemm.accumulate else 1)
         inputs = cost.read * (self.visits["A"] + self.visits["B"])
         return inputs + 2 * cost.partial * self.spilled + cost.written * cells
 
-    def moved_json(self) -> dict[str, object]:
+    def traffic_json(self) -> dict[str, object]:
         """What is moved and held, as plain data."""
-        moved = {"loads_elements": dict(self.loads), "stores_elements": dict(self.stores)}
-        told: dict[str, object] = {**moved, "peak_elements": self.peak_elements}
-        if self.room.widths != ALIKE:
-            told |= {"partial_sums_spilled": self.spilled, "widths_bytes": self.room.widths.to_json()}
-        return told
+        traffic = {"loads_elements": dict(self.loads), "stores_elements": dict(self.stores)}
+        fields: dict[str, object] = {**traffic, "peak_elements": self.peak_elements}
+        if self.memory.widths != ALIKE:
+            fields |= {"partial_sums_spilled": self.spilled, "widths_bytes": self.memory.widths.to_json()}
+        return fields
 
 
 @dataclass(frozen=True)
@@ -179,15 +179,15 @@ class BandedProduct(StationaryProduct):
     def steps(self) -> tuple[Steps, ...]:
         """The corners of each kind of band."""
         across = [self._across(band) for band in self.bands]
-        found = []
+        results = []
         for i, band in enumerate(self.bands):
             down = nxt = (NO_CORNER, NO_CORNER)
             if band.count > 1:
                 down = self._turn((band, across[i]), (band, across[i]))
             if i + 1 < len(self.bands) and self.bands[i + 1].stationary == band.stationary:
                 nxt = self._turn((band, across[i]), (self.bands[i + 1], across[i + 1]))
-            found.append(Steps(across[i], down, nxt))
-        return tuple(found)
+            results.append(Steps(across[i], down, nxt))
+        return tuple(results)
 
     def sides(self, band: Band, of: Mapping[str, int]) -> tuple[Side, Side]:
         """Of the longest block of a band, where values take so much: at a step inside the band, and at its end."""
@@ -217,15 +217,15 @@ class BandedProduct(StationaryProduct):
     def _turn(self, *sides: tuple[Band, Corner]) -> Turn:
         most = None
         for _ in range(2):  # the second time with what both can carry
-            found = []
+            results = []
             for band, across in sides:
                 r = self.layout(band)[2]
                 alone = band.blocks == 1 and sum(b.count for b in self.bands) > 2
                 limit = r // 2 if alone else r - across.vectors
                 limit = limit if most is None else min(limit, most)
-                found.append(self._corner(band, 1, band.width, limit))
-            most = min(corner.vectors for corner in found)
-        leave, enter = found
+                results.append(self._corner(band, 1, band.width, limit))
+            most = min(corner.vectors for corner in results)
+        leave, enter = results
         return (leave, enter) if leave.vectors == enter.vectors else (NO_CORNER, NO_CORNER)
 
     @cached_property
@@ -273,8 +273,8 @@ class BandedProduct(StationaryProduct):
     def name(self) -> str:
         """For tables: ``C-stationary, bands of m: 2 x 4096 (2 blocks)``; ``compulsory`` in front when it is."""
         kinds = dict.fromkeys(band.stationary for band in self.bands)
-        told = ", ".join(f"{b.count} x {b.width} ({_blocks(b.blocks)}{_of(b, kinds)})" for b in self.bands)
-        text = f"{' and '.join(kinds)}-stationary, bands of {self.axis}: {told}"
+        label = ", ".join(f"{b.count} x {b.width} ({_blocks(b.blocks)}{_of(b, kinds)})" for b in self.bands)
+        text = f"{' and '.join(kinds)}-stationary, bands of {self.axis}: {label}"
         return f"compulsory: {text}" if self.elements == self.gemm.compulsory_elements else text
 
     def to_json(self) -> dict[str, object]:
@@ -302,7 +302,7 @@ class BandedProduct(StationaryProduct):
                 }
                 for band, steps in zip(self.bands, self.steps, strict=True)
             ],
-            **self.moved_json(),
+            **self.traffic_json(),
         }
 
     def each(self) -> Iterator[tuple[Band, Steps, bool]]:

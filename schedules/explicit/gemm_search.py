@@ -10,14 +10,14 @@ import numpy as np
 import numpy.typing as npt
 
 from pebble.errors import InfeasibleError
-from pebble.schedules.explicit.apart import BandsApart, corners_apart
 from pebble.schedules.explicit.blocked import BlockedProduct, blocked_products
 from pebble.schedules.explicit.blocks import block_sizes, even, largest_partner
 from pebble.schedules.explicit.corner import FloatArray, vectors_carried
 from pebble.schedules.explicit.gemm import AXES, Band, BandedProduct, operand_of, other_axes, taken, visit_costs
+from pebble.schedules.explicit.remainder import BandsWithRemainder, remainders
 from pebble.units import ceil_div
 from pebble.workloads import Gemm
-from pebble.workloads.widths import ALIKE, Room
+from pebble.workloads.widths import ALIKE, FastMemory
 
 _MOST_BLOCKS = 512  # sizes of blocks, beyond which only every 256th part is tried
 _NARROWER = (0, 1 / 64, 1 / 32, 1 / 16, 1 / 8)  # more bands than the fewest: what is left beside blocks turns corners
@@ -32,7 +32,7 @@ _MOVE_SPLIT = 2  # mixtures whose split is moved value by value
 
 IntArray = npt.NDArray[np.int64]
 Part = tuple[str, int, int, int]  # operand that stays, blocks, total width, bands
-ExplicitProduct = BandedProduct | BandsApart | BlockedProduct
+ExplicitProduct = BandedProduct | BandsWithRemainder | BlockedProduct
 
 
 @dataclass(frozen=True)
@@ -49,24 +49,24 @@ class _Kinds:
     taken: tuple[FloatArray, FloatArray, FloatArray]  #: what a value of them takes of the capacity
 
     @classmethod
-    def of(cls, gemm: Gemm, room: Room, axis: str) -> _Kinds:
+    def of(cls, gemm: Gemm, memory: FastMemory, axis: str) -> _Kinds:
         """Every kind with a block that fits."""
-        rows, capacity, of, visit = [], room.bytes, taken(room.widths), visit_costs(room)
+        rows, capacity, of, visit = [], memory.bytes, taken(memory.widths), visit_costs(memory)
         for stationary, (first, second, _) in AXES.items():
             if axis not in (first, second):
                 continue
             p_axis, r_axis = other_axes(stationary, axis)
-            p, r = getattr(gemm, p_axis), getattr(gemm, r_axis)
+            p, r = gemm.along(p_axis), gemm.along(r_axis)
             visited = (operand_of(p_axis, r_axis), operand_of(axis, r_axis), stationary)
             own, wider = of[stationary], max(of[name] for name in visited[:2])
             widths = [each[name] for each in (visit, of) for name in visited]
             for size in block_sizes(p, capacity // own, _MOST_BLOCKS):
-                if widest := min(largest_partner(capacity, size, own, wider), getattr(gemm, axis)):
+                if widest := min(largest_partner(capacity, size, own, wider), gemm.along(axis)):
                     rows.append((stationary, ceil_div(p, size), size, widest, p, r, *widths))
         names, *numbers = zip(*rows, strict=True) if rows else ((), *[()] * 11)
-        blocks, block, widest, p, r, *six = (np.array(x, float) for x in numbers)
-        weights, takes = (six[0], six[1], six[2]), (six[3], six[4], six[5])
-        return cls(capacity, np.array(names, "U1"), blocks, block, widest, (p, r), weights, takes)
+        blocks, block, partner, *rest = (np.array(x, float) for x in numbers)
+        sides, weights, takes = (rest[0], rest[1]), (rest[2], rest[3], rest[4]), (rest[5], rest[6], rest[7])
+        return cls(capacity, np.array(names, "U1"), blocks, block, partner, sides, weights, takes)
 
     def take(self, index: IntArray) -> _Kinds:
         """Some of them, in the shape of the index."""
@@ -120,22 +120,24 @@ def _uniform(kinds: _Kinds, q: int) -> tuple[FloatArray, IntArray, IntArray]:
 def _mixed(kinds: _Kinds, q: int) -> Iterator[tuple[float, tuple[Part, ...]]]:
     """Two kinds side by side, for each number of bands of both the best split of the width."""
     total = len(kinds.blocks)
-    one, two, step, more = (x.ravel() for x in np.meshgrid(*map(np.arange, (total, total, _COUNTS, 2)), indexing="ij"))
-    keep = one < two
-    one, two, step, more = one[keep], two[keep], step[keep], more[keep]
-    most = np.ceil(q / kinds.widest[one])
+    single, two, step, more = (
+        x.ravel() for x in np.meshgrid(*map(np.arange, (total, total, _COUNTS, 2)), indexing="ij")
+    )
+    keep = single < two
+    single, two, step, more = single[keep], two[keep], step[keep], more[keep]
+    most = np.ceil(q / kinds.widest[single])
     first = np.floor(1 + (most - 1) * step / (_COUNTS - 1))
-    second = np.ceil(np.maximum(1, q - first * kinds.widest[one]) / kinds.widest[two]) + more
+    second = np.ceil(np.maximum(1, q - first * kinds.widest[single]) / kinds.widest[two]) + more
     low = np.maximum(first, q - second * kinds.widest[two])
-    high = np.minimum(first * kinds.widest[one], q - second)
+    high = np.minimum(first * kinds.widest[single], q - second)
     # repeated counts of few bands, and what leaves nothing for one of them
     fits = (low <= high) & ((step == 0) | (first > np.floor(1 + (most - 1) * (step - 1) / (_COUNTS - 1))))
-    one, two, first, second, low, high = (x[fits][:, None] for x in (one, two, first, second, low, high))
-    if not len(one):
+    single, two, first, second, low, high = (x[fits][:, None] for x in (single, two, first, second, low, high))
+    if not len(single):
         return
     width = np.floor(low + (high - low) * np.linspace(0, 1, _SPLITS))
     index = np.zeros_like(width, dtype=np.int64)
-    a, b = kinds.take(one + index), kinds.take(two + index)
+    a, b = kinds.take(single + index), kinds.take(two + index)
     cost = a.cost(width / first, first) + b.cost((q - width) / second, second)
     carried = np.minimum(a.down(width / first), b.down((q - width) / second))
     shared = np.where(a.stationary == b.stationary, np.minimum(a.block, b.block) * carried * a.weights[0], 0)
@@ -145,7 +147,7 @@ def _mixed(kinds: _Kinds, q: int) -> Iterator[tuple[float, tuple[Part, ...]]]:
     least = cost[rows, best]
     for i in np.argsort(least, kind="stable")[:_LOOK_CLOSELY]:
         split = int(width[i, best[i]])
-        parts = [(one[i, 0], split, int(first[i, 0])), (two[i, 0], q - split, int(second[i, 0]))]
+        parts = [(single[i, 0], split, int(first[i, 0])), (two[i, 0], q - split, int(second[i, 0]))]
         yield float(least[i]), tuple((str(kinds.stationary[k]), int(kinds.blocks[k]), w, c) for k, w, c in parts)
 
 
@@ -155,17 +157,17 @@ def _bands(parts: tuple[Part, ...]) -> tuple[Band, ...]:
     )
 
 
-def _moved_split(best: BandedProduct, parts: tuple[Part, ...]) -> BandedProduct:
+def _traffic_split(best: BandedProduct, parts: tuple[Part, ...]) -> BandedProduct:
     """The same with the split between two kinds where it is best, by steps of half the length."""
-    (one, blocks, width, count), (other, cut, rest, number) = parts
+    (single, blocks, width, count), (other, cut, rest, number) = parts
     step = max(1, min(width, rest) // 16)
     while step:
         tried = []
-        for moved in (width - step, width + step):
-            if moved >= count and width + rest - moved >= number:
-                split = (one, blocks, moved, count), (other, cut, width + rest - moved, number)
-                tried.append((replace(best, bands=_bands(split)), moved))
-        fit = [(s.bytes, moved, s) for s, moved in tried if s.fits]
+        for traffic in (width - step, width + step):
+            if traffic >= count and width + rest - traffic >= number:
+                split = (single, blocks, traffic, count), (other, cut, width + rest - traffic, number)
+                tried.append((replace(best, bands=_bands(split)), traffic))
+        fit = [(s.bytes, traffic_bytes, s) for s, traffic_bytes in tried if s.fits]
         least = min(fit, key=lambda t: t[:2], default=None)
         if least is not None and least[0] < best.bytes:
             rest, width, best = width + rest - least[1], least[1], least[2]
@@ -178,12 +180,12 @@ def _is_small(gemm: Gemm) -> bool:
     return gemm.m * gemm.n * gemm.k <= _FEW_UPDATES
 
 
-def _proposed(gemm: Gemm, room: Room, axes: str) -> list[tuple[str, tuple[Part, ...]]]:
+def _proposed(gemm: Gemm, memory: FastMemory, axes: str) -> list[tuple[str, tuple[Part, ...]]]:
     """The axis and the parts of what looks best in a memory."""
     plans: list[tuple[float, str, tuple[Part, ...]]] = []
     one_kind: list[tuple[float, str, tuple[Part, ...]]] = []
     for axis in axes:
-        kinds, q = _Kinds.of(gemm, room, axis), getattr(gemm, axis)
+        kinds, q = _Kinds.of(gemm, memory, axis), gemm.along(axis)
         if not len(kinds.blocks):
             continue
         cost, index, count = _uniform(kinds, q)
@@ -200,29 +202,29 @@ def _proposed(gemm: Gemm, room: Room, axes: str) -> list[tuple[str, tuple[Part, 
     return [(axis, parts) for _, axis, parts in best]
 
 
-def banded_products(gemm: Gemm, room: Room, axes: str = "mnk") -> list[BandedProduct]:
+def banded_products(gemm: Gemm, memory: FastMemory, axes: str = "mnk") -> list[BandedProduct]:
     """The schedules in bands along some axes that look best, built exactly, the one with the least bytes first.
 
     Cost: some milliseconds.
     """
     plans: dict[tuple[str, tuple[Part, ...]], None] = {}
-    for less in room.smaller(_BELOW if _is_small(gemm) else 1):  # what fits less memory fits more
+    for less in memory.smaller(_BELOW if _is_small(gemm) else 1):  # what fits less memory fits more
         plans |= dict.fromkeys(_proposed(gemm, less, axes))
-    found: list[tuple[int, int, int, BandedProduct, tuple[Part, ...]]] = []
+    results: list[tuple[int, int, int, BandedProduct, tuple[Part, ...]]] = []
     for axis, parts in plans:
-        schedule = BandedProduct(gemm, room, axis, _bands(parts))
+        schedule = BandedProduct(gemm, memory, axis, _bands(parts))
         if schedule.fits:
-            found.append((schedule.bytes, schedule.elements, len(found), schedule, parts))
-    found.sort(key=lambda one: one[:3])
+            results.append((schedule.bytes, schedule.elements, len(results), schedule, parts))
+    results.sort(key=lambda single: single[:3])
     done = [
-        _moved_split(schedule, parts) if len(parts) == 2 and i < _MOVE_SPLIT else schedule
-        for i, (*_, schedule, parts) in enumerate(found)
+        _traffic_split(schedule, parts) if len(parts) == 2 and i < _MOVE_SPLIT else schedule
+        for i, (*_, schedule, parts) in enumerate(results)
     ]
     return sorted(done, key=lambda s: (s.bytes, s.elements))
 
 
 @lru_cache(maxsize=1 << 10)
-def best_gemm_schedule(gemm: Gemm, room: Room) -> ExplicitProduct:
+def best_gemm_schedule(gemm: Gemm, memory: FastMemory) -> ExplicitProduct:
     """The schedule with the least bytes moved: in bands, with a corner apart, in equal blocks; ties go to the first.
 
     Raises
@@ -230,19 +232,19 @@ def best_gemm_schedule(gemm: Gemm, room: Room) -> ExplicitProduct:
     InfeasibleError
         Not one value of each operand fits.
     """
-    of = taken(room.widths)
-    what, least = ("bytes", sum(of.values())) if room.widths != ALIKE else ("elements", 3)
-    if room.bytes < least or not room.holds(3):
-        got, least = (room.bytes, least) if room.bytes < least else (room.values, 3)
+    of = taken(memory.widths)
+    what, least = ("bytes", sum(of.values())) if memory.widths != ALIKE else ("elements", 3)
+    if memory.bytes < least or not memory.holds(3):
+        got, least = (memory.bytes, least) if memory.bytes < least else (memory.values, 3)
         raise InfeasibleError(
             f"capacity: got {got} {what}, expected at least {least} {what} (a value each of A, B and C): no schedule "
             "exists."
         )
-    found: list[ExplicitProduct] = [
-        *banded_products(gemm, room)[:1],
-        *corners_apart(gemm, room),
-        *(one for one in blocked_products(gemm, room) if one.fits),
+    results: list[ExplicitProduct] = [
+        *banded_products(gemm, memory)[:1],
+        *remainders(gemm, memory),
+        *(product for product in blocked_products(gemm, memory) if product.fits),
     ]
-    if not found:
-        raise InfeasibleError(f"capacity: got {room.values} values, expected more: no schedule found holds so few.")
-    return min(found, key=lambda s: (s.bytes, s.elements))
+    if not results:
+        raise InfeasibleError(f"capacity: got {memory.values} values, expected more: no schedule found holds so few.")
+    return min(results, key=lambda s: (s.bytes, s.elements))

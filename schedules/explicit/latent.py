@@ -19,7 +19,7 @@ from pebble.schedules.explicit.attention import best_attention_schedule
 from pebble.schedules.explicit.fused import FusedSchedule
 from pebble.units import ceil_div
 from pebble.workloads import Attention, LatentAttention
-from pebble.workloads.widths import ALIKE, Room, Widths
+from pebble.workloads.widths import ALIKE, FastMemory, Widths
 
 STATE = 2  # values of a row whose outputs stay: maximum and sum
 
@@ -31,7 +31,7 @@ class LatentSchedule:
     Attributes
     ----------
     workload : LatentAttention
-    room : Room
+    memory : FastMemory
         The memory.
     rows : int
         Of a panel; 0 where all of KV stays.
@@ -40,7 +40,7 @@ class LatentSchedule:
     """
 
     workload: LatentAttention
-    room: Room
+    memory: FastMemory
     rows: int
     apart: FusedSchedule | None = None
 
@@ -71,12 +71,12 @@ class LatentSchedule:
         """The same in bytes, each value at its width."""
         if self.apart is not None:
             return self.apart.bytes
-        return self.room.cost.read * sum(self.loads.values()) + self.room.cost.written * sum(self.stores.values())
+        return self.memory.cost.read * sum(self.loads.values()) + self.memory.cost.written * sum(self.stores.values())
 
     @property
     def peak_elements(self) -> int:
         """Most values held at once."""
-        return self.apart.peak_elements if self.apart is not None else room_of(self.workload, self.rows, ALIKE)
+        return self.apart.peak_elements if self.apart is not None else capacity_of(self.workload, self.rows, ALIKE)
 
     @property
     def name(self) -> str:
@@ -85,13 +85,13 @@ class LatentSchedule:
             return f"keys and values loaded apart, {self.apart.name}"
         each = f"{self.workload.batch} sequences, each " if self.workload.batch > 1 else ""
         panels = ceil_div(self.workload.stacked_queries, self.rows) if self.rows else 0
-        told = f"panels of {self.rows} rows of Q and O ({panels})" if self.rows else "all latents stay"
-        text = f"latent attention: {each}{told}"
+        label = f"panels of {self.rows} rows of Q and O ({panels})" if self.rows else "all latents stay"
+        text = f"latent attention: {each}{label}"
         return f"compulsory, {text}" if self.elements == self.workload.compulsory_elements else text
 
     def to_json(self) -> dict[str, object]:
         """Plain data for ``--json``."""
-        told: dict[str, object] = {
+        fields: dict[str, object] = {
             "family": "keys and values apart" if self.apart else "latent panels" if self.rows else "latents stay",
             "detail": self.name,
             "elements": self.elements,
@@ -99,16 +99,16 @@ class LatentSchedule:
             "stores_elements": self.stores,
             "peak_elements": self.peak_elements,
         }
-        return told if self.room.widths == ALIKE else told | {"widths_bytes": self.room.widths.to_json()}
+        return fields if self.memory.widths == ALIKE else fields | {"widths_bytes": self.memory.widths.to_json()}
 
 
-def _joined(moved: Mapping[str, int]) -> dict[str, int]:
+def _joined(traffic: Mapping[str, int]) -> dict[str, int]:
     """Keys and values under the name of the one matrix that they are columns of."""
-    found: dict[str, int] = {}
-    for name, count in moved.items():
+    result: dict[str, int] = {}
+    for name, count in traffic.items():
         own = "KV" if name in ("K", "V") else name
-        found[own] = found.get(own, 0) + count
-    return found
+        result[own] = result.get(own, 0) + count
+    return result
 
 
 def floor_sum(count: int, a: int, b: int, c: int) -> int:
@@ -138,7 +138,7 @@ def keys_seen(workload: LatentAttention, rows: int) -> int:
     return panels * first + floor_sum(panels - 1, rows, rows - 1, w.heads) + w.queries - 1
 
 
-def room_of(workload: LatentAttention, rows: int, widths: Widths) -> int:
+def capacity_of(workload: LatentAttention, rows: int, widths: Widths) -> int:
     """The most that panels of so many rows take, or all latents with what streams by for 0."""
     w, cell, k, l = widths.read, widths.hidden, workload.head_dim, workload.value_dim
     state = STATE * max(widths.hidden, widths.partial)
@@ -149,7 +149,7 @@ def room_of(workload: LatentAttention, rows: int, widths: Widths) -> int:
 
 
 @lru_cache(maxsize=1 << 8)
-def best_latent_schedule(workload: LatentAttention, room: Room) -> LatentSchedule:
+def best_latent_schedule(workload: LatentAttention, memory: FastMemory) -> LatentSchedule:
     """The schedule with the least bytes moved.
 
     Raises
@@ -157,26 +157,26 @@ def best_latent_schedule(workload: LatentAttention, room: Room) -> LatentSchedul
     InfeasibleError
         Nothing fits: below 3 values; with a causal mask, below what one query needs.
     """
-    if all(room_of(workload, 0, widths) <= size for size, widths in room.limits):
-        return LatentSchedule(workload, room, 0)
+    if all(capacity_of(workload, 0, widths) <= size for size, widths in memory.limits):
+        return LatentSchedule(workload, memory, 0)
     fits = []
-    for size, widths in room.limits:
-        none, one = (room_of(workload, rows, widths) for rows in (1, 2))
-        fits.append((size - none) // (one - none) + 1 if size >= none else 0)
-    found = []
+    for size, widths in memory.limits:
+        none, item = (capacity_of(workload, rows, widths) for rows in (1, 2))
+        fits.append((size - none) // (item - none) + 1 if size >= none else 0)
+    results = []
     if min(fits):
         panels = ceil_div(workload.stacked_queries, min(*fits, workload.stacked_queries))
-        found.append(LatentSchedule(workload, room, ceil_div(workload.stacked_queries, panels)))
+        results.append(LatentSchedule(workload, memory, ceil_div(workload.stacked_queries, panels)))
         if panels == 1:
-            return found[0]
+            return results[0]
     try:  # few rows fit: stored scores may move less
-        apart = best_attention_schedule(keys_and_values_apart(workload), room)
+        apart = best_attention_schedule(keys_and_values_apart(workload), memory)
     except InfeasibleError:
-        if not found:
+        if not results:
             raise
     else:
-        found.append(LatentSchedule(workload, room, 0, apart))
-    return min(found, key=lambda one: one.bytes)
+        results.append(LatentSchedule(workload, memory, 0, apart))
+    return min(results, key=lambda single: single.bytes)
 
 
 def keys_and_values_apart(workload: LatentAttention) -> Attention:

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 
-from pebble.schedules.explicit.apart import BandsApart
 from pebble.schedules.explicit.blocked import BlockedProduct
 from pebble.schedules.explicit.corner import NO_CORNER, Corner
 from pebble.schedules.explicit.gemm import Band, BandedProduct, StationaryProduct, operand_of, other_axes
+from pebble.schedules.explicit.remainder import BandsWithRemainder
 from pebble.workloads import Gemm
 
 # (move, operand, (row, column)) or ("compute", "C", (i, j, l))
@@ -26,8 +26,8 @@ def gemm_moves(schedule: StationaryProduct, enter: Corner = NO_CORNER) -> Iterat
     Yields ``load``, ``store`` or ``delete`` of a value of A, B or C by row and column, or ``compute`` of the update
     (i, j, l): C[i, j] += A[i, l] B[l, j].
     """
-    if isinstance(schedule, BandsApart):
-        return _Apart(schedule).play()
+    if isinstance(schedule, BandsWithRemainder):
+        return _Remainder(schedule).play()
     if isinstance(schedule, BlockedProduct):
         return _Blocks(schedule).play()
     assert isinstance(schedule, BandedProduct)
@@ -161,8 +161,8 @@ class _Blocks(_Player):
             keep_p, keep_q = next_p, next_q
 
 
-class _Apart(_Player):
-    def __init__(self, schedule: BandsApart) -> None:
+class _Remainder(_Player):
+    def __init__(self, schedule: BandsWithRemainder) -> None:
         super().__init__(schedule.gemm)
         self.schedule = schedule
 
@@ -227,7 +227,7 @@ class _Bands(_Player):
             p_axis, r_axis = other_axes(band.stationary, self.schedule.axis)
             if number == 0:
                 there = [(x, r) for x in qs for r in range(enter.vectors)]
-                self.red |= {self.value((self.schedule.axis, r_axis), one) for one in there}
+                self.red |= {self.value((self.schedule.axis, r_axis), item) for item in there}
             axes = {"p": p_axis, "q": self.schedule.axis, "r": r_axis}
             streamed = self.schedule.extent(r_axis)
             order = range(streamed) if forward else range(streamed - 1, -1, -1)
@@ -294,5 +294,5 @@ class _Bands(_Player):
                     yield from self.drop(pivot, (y, r))
 
 
-def _both(one: range, other: range) -> range:
-    return range(max(one.start, other.start), min(one.stop, other.stop))
+def _both(single: range, other: range) -> range:
+    return range(max(single.start, other.start), min(single.stop, other.stop))

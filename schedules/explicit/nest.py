@@ -15,7 +15,7 @@ from pebble.schedules.explicit.corner import FloatArray
 from pebble.schedules.explicit.gemm import AXES, operand_of, taken
 from pebble.units import ceil_div
 from pebble.workloads import Gemm
-from pebble.workloads.widths import Room
+from pebble.workloads.widths import FastMemory
 
 
 @dataclass(frozen=True)
@@ -28,14 +28,14 @@ class Memory:
     q: int
 
 
-def memories_of(room: Room, stationary: str, axes: tuple[str, str, str]) -> tuple[Memory, ...]:
+def memories_of(memory: FastMemory, stationary: str, axes: tuple[str, str, str]) -> tuple[Memory, ...]:
     """Each limit of a memory as a nest along p, q and r meets it."""
     p, q, r = axes
-    found = []
-    for size, widths in room.limits:
+    results = []
+    for size, widths in memory.limits:
         of = taken(widths)
-        found.append(Memory(size, of[stationary], of[operand_of(p, r)], of[operand_of(q, r)]))
-    return tuple(found)
+        results.append(Memory(size, of[stationary], of[operand_of(p, r)], of[operand_of(q, r)]))
+    return tuple(results)
 
 
 @dataclass(frozen=True)
@@ -51,13 +51,13 @@ class Nest:
     memories: tuple[Memory, ...]  #: all of them limit what is kept
 
     @classmethod
-    def of(cls, gemm: Gemm, room: Room, stationary: str, bp: int, bq: int, across: str) -> Nest:
+    def of(cls, gemm: Gemm, memory: FastMemory, stationary: str, bp: int, bq: int, across: str) -> Nest:
         """The nest of these blocks, bp x bq in the order of `AXES`; it walks its second dimension first."""
         first, second, streamed = AXES[stationary]
         if across == first:
             first, second, bp, bq = second, first, bq, bp
         size, axes = {"m": gemm.m, "n": gemm.n, "k": gemm.k}, (first, second, streamed)
-        return cls(axes, size[first], size[second], size[streamed], bp, bq, memories_of(room, stationary, axes))
+        return cls(axes, size[first], size[second], size[streamed], bp, bq, memories_of(memory, stationary, axes))
 
     @property
     def rows(self) -> int:
@@ -76,7 +76,8 @@ class Nest:
     def kept_across(self, height: int, width: int) -> int:
         """Vectors of P (``height`` values each) kept from one block to the next in its row."""
         free = min(
-            (one.capacity - one.q - one.stationary * height * width) // (one.p * height) for one in self.memories
+            (memory.capacity - memory.q - memory.stationary * height * width) // (memory.p * height)
+            for memory in self.memories
         )
         return min(self.r, max(0, free))
 
@@ -90,7 +91,8 @@ class Nest:
         if self.cols > 1:
             steps -= max(self.kept_across(self.height(r), self.bq) for r in (row, row + 1))
         free = min(
-            (one.capacity - one.p - one.stationary * self.bp * width) // (one.q * width) for one in self.memories
+            (memory.capacity - memory.p - memory.stationary * self.bp * width) // (memory.q * width)
+            for memory in self.memories
         )
         return min(steps, max(0, free))
 
@@ -151,11 +153,13 @@ def visits_of_many(
     last_height, last_width = p - (rows - 1) * bp, q - (cols - 1) * bq
 
     def across(height: FloatArray) -> FloatArray:
-        kept = [(one.capacity - one.q - one.stationary * height * bq) // (one.p * height) for one in memories]
+        kept = [(item.capacity - item.q - item.stationary * height * bq) // (item.p * height) for item in memories]
         return np.asarray(np.clip(np.minimum.reduce(kept), 0, r))
 
     def down(width: FloatArray, besides: FloatArray) -> FloatArray:
-        kept = [(one.capacity - one.p - one.stationary * bp * width) // (one.q * width) for one in memories]
+        kept = [
+            (memory.capacity - memory.p - memory.stationary * bp * width) // (memory.q * width) for memory in memories
+        ]
         return np.asarray(np.clip(np.minimum.reduce(kept), 0, r - np.where(cols > 1, besides, 0)) * width)
 
     full, last = across(bp), across(last_height)

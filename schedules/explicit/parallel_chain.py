@@ -26,7 +26,7 @@ from pebble.schedules.explicit.parallel import OnSms
 from pebble.schedules.explicit.parallel_search import best_parallel_schedule
 from pebble.units import ceil_div
 from pebble.workloads import Attention, Ffn
-from pebble.workloads.widths import Room
+from pebble.workloads.widths import FastMemory
 
 
 @dataclass(frozen=True)
@@ -105,8 +105,8 @@ def best_attention_on_sms(
     sizes = [c for c in range(1, group + 1) if c <= 16 or group % c == 0]
     most = min(attention.keys, 2 * sms)
     cuts = [p for p in range(1, most + 1) if p <= 16 or p % 8 == 0]
-    found = [attention_on_sms(attention, sms, capacity, c, group, p) for c in sizes for p in cuts]
-    balanced = [s for s in found if s.imbalance <= 0.25] or found
+    results = [attention_on_sms(attention, sms, capacity, c, group, p) for c in sizes for p in cuts]
+    balanced = [s for s in results if s.imbalance <= 0.25] or results
     return min(balanced, key=lambda s: (s.cost_bytes(omega), s.imbalance))
 
 
@@ -116,9 +116,9 @@ def _strict_on_sms(attention: Attention, sms: int, capacity: int) -> ChainOnSms:
     cuts = 1 if attention.causal else min(attention.queries, ceil_div(sms, heads))
     share = ceil_div(attention.queries, cuts)
     full, rest = divmod(attention.queries, share)
-    one = replace(attention, heads=1, kv_heads=1, batch=1)
+    single = replace(attention, heads=1, kv_heads=1, batch=1)
     pieces = [
-        (heads * count, _of_one_memory(replace(one, queries=queries), capacity))
+        (heads * count, _of_one_memory(replace(single, queries=queries), capacity))
         for count, queries in ((full, share), (1, rest))
         if queries
     ]
@@ -143,17 +143,17 @@ def _strict_on_sms(attention: Attention, sms: int, capacity: int) -> ChainOnSms:
 def _of_one_memory(attention: Attention, capacity: int) -> FusedSchedule:
     """The best in one memory; where no row under a mask fits, without the mask, which only leaves work out."""
     try:
-        return best_attention_schedule(attention, Room.of_values(capacity, attention))
+        return best_attention_schedule(attention, FastMemory.of_values(capacity, attention))
     except InfeasibleError:
         if not attention.causal:
             raise
-    return best_attention_schedule(replace(attention, causal=False), Room.of_values(capacity, attention))
+    return best_attention_schedule(replace(attention, causal=False), FastMemory.of_values(capacity, attention))
 
 
 def _ffn_of_one_memory(ffn: Ffn, capacity: int) -> FusedSchedule:
-    found = best_ffn_schedule(ffn, Room.of_values(capacity, ffn))
-    assert found is not None  # three values hold a schedule; fewer are refused
-    return found
+    result = best_ffn_schedule(ffn, FastMemory.of_values(capacity, ffn))
+    assert result is not None  # three values hold a schedule; fewer are refused
+    return result
 
 
 def best_ffn_on_sms(

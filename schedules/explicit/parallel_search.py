@@ -120,11 +120,11 @@ def best_parallel_schedule(
 
     def tried(shapes: tuple[tuple[int, int], ...], tolerance: float) -> list[ParallelSchedule]:
         kinds = [(shape, face) for shape in shapes for face in (_FACES if shape == (1, 1) else ("C",))]
-        found = [
+        results = [
             _cheapest(gemm, sms, capacity, grids[face], face, shape, group, float(price), tolerance, atomic)
             for shape, face in kinds
         ]
-        return [s for s in found if s is not None]
+        return [s for s in results if s is not None]
 
     if balanced := tried(cluster_shapes(group), tolerance):
         return min(balanced, key=lambda s: (s.cost_bytes(price), s.imbalance, s.name))

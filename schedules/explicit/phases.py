@@ -15,11 +15,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 from functools import cached_property
 
-from pebble.schedules.explicit.chain import Band, Chain, ChainPlan, chain_bytes, is_panel
+from pebble.schedules.explicit.chain import Band, Chain, ChainPlan, ChainTraffic, is_panel
 from pebble.schedules.explicit.corner import NO_CORNER, Corner, Side
 from pebble.schedules.explicit.gemm import BandedProduct
 from pebble.schedules.explicit.gemm_search import ExplicitProduct
-from pebble.workloads.widths import ALIKE, Room, Widths
+from pebble.workloads.widths import ALIKE, FastMemory, Widths
 
 
 @dataclass(frozen=True)
@@ -45,14 +45,14 @@ class Handover:
 
 
 @dataclass(frozen=True)
-class Phases:
+class Phases(ChainTraffic):
     """Both phases, and their exact traffic.
 
     Attributes
     ----------
     chain : Chain
         Without softmax state or a mask.
-    room : Room
+    memory : FastMemory
         The memory.
     first : ChainPlan
         The first phase, a chain with the first columns of Y, which besides stores H.
@@ -62,7 +62,7 @@ class Phases:
     """
 
     chain: Chain
-    room: Room
+    memory: FastMemory
     first: ChainPlan
     rest: ExplicitProduct
     handed: Handover = Handover()
@@ -75,25 +75,15 @@ class Phases:
     @cached_property
     def loads(self) -> dict[str, int]:
         """Values loaded, by operand."""
-        one, other = self.first.loads, self.rest.loads
-        both = {"D": one["D"] + other["B"], "H": other["A"] - self.handed.cells, "Y": one["Y"] + other["C"]}
-        return {"A": one["A"], "B": one["B"], **both}
+        single, other = self.first.loads, self.rest.loads
+        both = {"D": single["D"] + other["B"], "H": other["A"] - self.handed.cells, "Y": single["Y"] + other["C"]}
+        return {"A": single["A"], "B": single["B"], **both}
 
     @cached_property
     def stores(self) -> dict[str, int]:
         """Values stored, by operand."""
         cells = self.chain.m * self.chain.f - self.handed.cells
         return {"H": cells, "Y": self.first.stores["Y"] + self.rest.stores["C"]}
-
-    @property
-    def elements(self) -> int:
-        """Loads plus stores, in values."""
-        return sum(self.loads.values()) + sum(self.stores.values())
-
-    @property
-    def bytes(self) -> int:
-        """What the transfers count."""
-        return chain_bytes(self.chain, self.room.cost, self.loads, self.stores)
 
     @cached_property
     def peak_elements(self) -> int:
@@ -103,7 +93,7 @@ class Phases:
     @property
     def fits(self) -> bool:
         """Whether what is handed on fits; each phase does by itself."""
-        return all(self._handing(of) <= size for size, of in self.room.limits)
+        return all(self._handing(of) <= size for size, of in self.memory.limits)
 
     def _handing(self, widths: Widths) -> int:
         """The most that is held while columns of H come to stay and give way, each value at its width."""
@@ -122,8 +112,8 @@ class Phases:
     def describe(self) -> str:
         """A phrase for tables."""
         along = f" with {self.columns} columns of Y" if self.columns else ""
-        told = f"{self.first.describe()}{along} and H stored, then {self.rest.name}"
-        return f"{told}, {self.handed.cells} cells of H handed on" if self.handed.cells else told
+        text = f"{self.first.describe()}{along} and H stored, then {self.rest.name}"
+        return f"{text}, {self.handed.cells} cells of H handed on" if self.handed.cells else text
 
 
 def hands_on(first: ChainPlan, rest: ExplicitProduct) -> bool:

@@ -19,7 +19,7 @@ from pebble.schedules.explicit.blocks import block_sizes
 from pebble.schedules.explicit.gemm import BandedProduct
 from pebble.schedules.explicit.gemm_search import banded_products
 from pebble.workloads import Gemm
-from pebble.workloads.widths import Room, Widths
+from pebble.workloads.widths import FastMemory, Widths
 
 FAMILY = "unfused with row state"
 PASSED = "row state"  # as an operand
@@ -36,7 +36,7 @@ class RowState:
     ----------
     scores, outputs : BandedProduct
         Q (m x k) times K (k x f), and scores (m x f) times V (f x l), both in bands of m.
-    room : Room
+    room : FastMemory
         The memory.
     state : bool
         Whether the rows' state takes room and moves.
@@ -44,7 +44,7 @@ class RowState:
 
     scores: BandedProduct
     outputs: BandedProduct
-    room: Room
+    memory: FastMemory
     state: bool
 
     @property
@@ -60,7 +60,7 @@ class RowState:
     @property
     def bytes(self) -> int:
         """What the transfers count."""
-        return self.scores.bytes + self.outputs.bytes + 2 * self.room.state_cost * self.values
+        return self.scores.bytes + self.outputs.bytes + 2 * self.memory.state_cost * self.values
 
     @property
     def peak_elements(self) -> int:
@@ -79,14 +79,14 @@ def tallest(kernel: BandedProduct) -> int:
     return max(band.width for band in kernel.bands)
 
 
-def best_row_state(scores: Gemm, outputs: Gemm, room: Room, state: bool = True) -> RowState | None:
+def best_row_state(scores: Gemm, outputs: Gemm, memory: FastMemory, state: bool = True) -> RowState | None:
     """The kernels that move least; None where one does not fit.
 
     Parameters
     ----------
     scores, outputs : Gemm
         The products of one group of heads.
-    room : Room
+    memory : FastMemory
         The memory.
     state : bool
         Whether the rows' state takes room and moves.
@@ -95,33 +95,33 @@ def best_row_state(scores: Gemm, outputs: Gemm, room: Room, state: bool = True) 
     -----
     Cost: some milliseconds.
     """
-    found: list[BandedProduct] = []
-    for gemm, inside in ((scores, room.handing_on), (outputs, room)):
-        fit = _beside_state(gemm, inside, room) if state else iter(_in_bands(gemm, inside, room, 0)[:1])
-        best = min(fit, key=lambda one: (one.bytes, one.elements), default=None)
+    results: list[BandedProduct] = []
+    for gemm, inside in ((scores, memory.handing_on), (outputs, memory)):
+        fit = _beside_state(gemm, inside, memory) if state else iter(_in_bands(gemm, inside, memory, 0)[:1])
+        best = min(fit, key=lambda single: (single.bytes, single.elements), default=None)
         if best is None:
             return None
-        found.append(best)
-    return RowState(found[0], found[1], room, state)
+        results.append(best)
+    return RowState(results[0], results[1], memory, state)
 
 
-def _beside_state(gemm: Gemm, inside: Room, room: Room) -> Iterator[BandedProduct]:
+def _beside_state(gemm: Gemm, inside: FastMemory, memory: FastMemory) -> Iterator[BandedProduct]:
     """Bands of rows beside which their state fits.
 
     What is set aside is for each height that bands of few rows can have, else as near as some steps come to what is
     taken.
     """
-    best = next(iter(_in_bands(gemm, inside, room, 0)), None)
+    best = next(iter(_in_bands(gemm, inside, memory, 0)), None)
     if best is None:
         return
     too_few, enough, rows = 0, gemm.m + 1, tallest(best)
     heights = list(block_sizes(gemm.m, rows))
     if len(heights) <= _FEW_HEIGHTS:
-        beside = ((height, one) for height in heights for one in _in_bands(gemm, inside, room, height)[:1])
-        yield from (one for height, one in beside if tallest(one) <= height)
+        beside = ((height, band) for height in heights for band in _in_bands(gemm, inside, memory, height)[:1])
+        yield from (item for height, item in beside if tallest(item) <= height)
         return
     for _ in range(_NARROWINGS):
-        best = next(iter(_in_bands(gemm, inside, room, rows)), None)
+        best = next(iter(_in_bands(gemm, inside, memory, rows)), None)
         if best is not None and tallest(best) > rows:
             too_few = rows
         else:
@@ -135,15 +135,15 @@ def _beside_state(gemm: Gemm, inside: Room, room: Room) -> Iterator[BandedProduc
             return
 
 
-def _in_bands(gemm: Gemm, inside: Room, room: Room, rows: int) -> list[BandedProduct]:
+def _in_bands(gemm: Gemm, inside: FastMemory, memory: FastMemory, rows: int) -> list[BandedProduct]:
     """Bands along m beside the state of so many rows, best first: those that are not taller come before others."""
 
     def left(size: int, of: Widths) -> int:
         return size - STATE * max(of.hidden, of.partial) * rows
 
-    values = None if room.values is None else room.values - STATE * rows
-    beside = replace(inside, bytes=left(room.bytes, room.widths), values=values)
+    values = None if memory.values is None else memory.values - STATE * rows
+    beside = replace(inside, bytes=left(memory.bytes, memory.widths), values=values)
     if beside.bytes < 2 * inside.widths.read + inside.widths.partial or (values is not None and values < 3):
         return []
-    found = banded_products(gemm, beside, "m")
-    return sorted(found, key=lambda one: tallest(one) > rows)
+    result = banded_products(gemm, beside, "m")
+    return sorted(result, key=lambda single: tallest(single) > rows)

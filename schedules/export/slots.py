@@ -21,12 +21,12 @@ def slots_of(table: TileTable) -> Entries:
         -1 and no steps.
     """
     slots = table.launch.wave_blocks
-    found = np.tile(np.array(EMPTY, np.int32), (table.waves * slots, 1))
+    result = np.tile(np.array(EMPTY, np.int32), (table.waves * slots, 1))
     at = table.column("wave") * slots + table.column("slot")
-    found[at, :-1] = table.entries[:, [COLUMNS.index(name) for name in SLOT_COLUMNS[:-1]]]
+    result[at, :-1] = table.entries[:, [COLUMNS.index(name) for name in SLOT_COLUMNS[:-1]]]
     phase = table.column("phase")[table.wave_starts()]
-    found[:, -1] = np.repeat(np.diff(phase, prepend=phase[0]) > 0, slots)
-    return found
+    result[:, -1] = np.repeat(np.diff(phase, prepend=phase[0]) > 0, slots)
+    return result
 
 
 def statement(table: TileTable) -> tuple[str, ...]:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import ast
 import base64
 import json
+import re
 import textwrap
 import zlib
 from collections.abc import Mapping
@@ -18,17 +19,23 @@ import numpy as np
 
 from pebble.errors import InputError
 from pebble.schedules.export.slots import SLOT_COLUMNS, slots_of, statement
-from pebble.schedules.kernel import TableKernel
 from pebble.schedules.tables.registry import KERNELS
 from pebble.schedules.tables.table import TileTable
 
 TEMPLATES = Path(__file__).parent / "templates"
 _TORCH = {"bf16": "bfloat16", "fp16": "float16", "fp32": "float32"}
-_HELPERS = ("_tick", "_wait", "_k_step", "_pitch", "_tile", "_partial", "_put")
+_PART_BYTES = 32 * 1024  # of a result in shared memory, beside the stages
+_NARROWEST = 64  # columns of a tile of a product's last round
+_MOST_SUMS = 128 * 256  # values of a tile whose sums fill the registers of two warp groups
+_WARP_GROUPS_FROM = 128 * 128  # values of a tile that keep two groups of four warps busy
+# each before what it imports
+MODULES = ("latent", "attention", "grouped", "ffn", "gemm", "hopper", "kernels", "launch", "dealing")
+_NAMES = re.compile(r"[A-Za-z_]\w*")
 _LEAST_SIDE = 16  # of a tile, for the matrix units
 _FILE = '''"""{head}
 
     python THIS_FILE             # correct? how fast?
+    python THIS_FILE --how waves # as predicted; else tiles are dealt evenly, in this order, in less time
     python THIS_FILE --help
 
 Written by pebble; it needs PyTorch, Triton and an NVIDIA GPU, nothing else.
@@ -39,7 +46,7 @@ Written by pebble; it needs PyTorch, Triton and an NVIDIA GPU, nothing else.
 ABOUT = {about}
 SHAPE = {shape}
 TILE = {tile}
-STAGES = {stages}
+BUILD = {build}
 PROGRAMS = {programs}
 # {columns} of each slot
 TABLE = (
@@ -48,9 +55,9 @@ TABLE = (
 
 {body}
 
-def problem():
+def problem(**changes):
     """Operands on this GPU."""
-    return {problem}(SHAPE, TILE, STAGES, torch.{dtype}, torch.{out_dtype})
+    return {problem}(SHAPE | changes, TILE, BUILD, torch.{dtype}, torch.{out_dtype})
 
 
 if __name__ == "__main__":
@@ -69,52 +76,111 @@ def triton_source(table: TileTable) -> str:
     Raises
     ------
     InputError
-        Tiles that are no powers of two, or what the kernels do not compute: types other than 16-bit inputs, C += A B,
-        staggered launches.
+        Tiles that are no powers of two, or what the kernels do not compute: types other than 16-bit inputs, staggered
+        launches.
     """
     _check(table)
     launch, workload = table.launch, table.workload
     kernel = KERNELS[workload.family]
     problem, shape = f"{kernel.template.capitalize()}Problem", _literal(kernel.exported_shape(workload))
-    imports, body = _joined(kernel)
+    imports, body = _joined(kernel.template)
     about = {
         "schedule": table.name, "workload": workload.label, "tile": str(launch.tile), "stages": launch.stages,
         "blocks_per_sm": launch.blocks_per_sm, "machine": launch.machine, "execution": launch.execution,
         "predicted_read_bytes": launch.read_bytes, "predicted_write_bytes": launch.write_bytes,
-        "library": kernel.library,
     }  # fmt: skip
     return _FILE.format(
         head=_quoted("\n".join(statement(table))), imports=imports, about=_literal(about), shape=shape,
-        tile=_sides(table), stages=launch.stages, programs=launch.wave_blocks,
+        tile=_sides(table), build=_literal(_build(table)), programs=launch.wave_blocks,
         columns=", ".join(SLOT_COLUMNS), count=len(SLOT_COLUMNS), table=_packed(table), body=body,
         problem=problem, dtype=_TORCH[workload.dtype], out_dtype=_TORCH[workload.out_dtype],
     )  # fmt: skip
 
 
-def _joined(kernel: type[TableKernel]) -> tuple[str, str]:
-    """The imports and the statements of the templates that a kernel needs."""
-    imports = {"import sys"}
-    body = ""
-    used = {*_HELPERS, kernel.entry}
-    for name in ("launch", "kernels", kernel.template):
+def _build(table: TileTable) -> dict[str, object]:
+    """Stages, warps, and the parts in which a tile of the result is stored, as the tile asks for them.
+
+    ``widths``: the narrowest tile that a product's last round may be cut into, and the widest into which two may be
+    joined: where a gated FFN's up product has two sums in registers, its down product has one.
+    """
+    workload, (bm, bn, _) = table.workload, _sides(table)
+    adds = bool(np.any(table.column("adds"))) or any(operand.read and operand.written for operand in workload.operands)
+    held = 1 + (adds or workload.family == "grouped")  # what is added to, or edges, take as much again
+    parts = -(-bm * bn * workload.out_bytes * held // _PART_BYTES)
+    warps = 8 if bm * max(bn, KERNELS[workload.family].result_columns(workload, bn)) >= _WARP_GROUPS_FROM else 4
+    joined = KERNELS[workload.family].up_sums(workload) == 2 and 2 * bm * bn <= _MOST_SUMS
+    return {
+        "stages": table.launch.stages, "warps": warps, "parts": 1 << (parts - 1).bit_length(), "width": bn,
+        "widths": (min(bn, _NARROWEST), 2 * bn if joined else bn),
+    }  # fmt: skip
+
+
+def _joined(template: str) -> tuple[str, str]:
+    """The imports and the statements of a template and of what it takes from others; all of ``launch``."""
+    imports, needed = {"import sys"}, {template: {"*"}, "launch": {"*"}}
+    bodies: list[str] = []
+    for name in MODULES:
+        if name not in needed:
+            continue
         text = (TEMPLATES / f"{name}.py").read_text(encoding="utf-8")
-        lines = text.splitlines()
-        for node in ast.parse(text).body:
-            if isinstance(node, ast.Import):
-                imports.add(lines[node.lineno - 1])
-            elif isinstance(node, ast.Assign):
-                body += _text(lines, node) + "\n"
-            elif isinstance(node, ast.ClassDef) or (
-                isinstance(node, ast.FunctionDef) and (name != "kernels" or node.name in used)
-            ):
-                body += f"\n\n{_text(lines, node)}\n"
-    others = sorted(line for line in imports if line.split()[1].startswith(("torch", "triton")))
-    return "\n".join([*sorted(imports - {*others}), "", *others]), body
+        lines, nodes = text.splitlines(), ast.parse(text).body
+        wanted = _wanted(nodes, needed[name])
+        for node in nodes:
+            if isinstance(node, ast.ImportFrom) and node.module in MODULES:
+                needed.setdefault(node.module, set()).update(alias.name for alias in node.names)
+            elif isinstance(node, ast.Import | ast.ImportFrom):
+                imports.add(_text(lines, node))
+        body = "".join(
+            f"\n\n{_text(lines, node)}\n"
+            if isinstance(node, ast.ClassDef | ast.FunctionDef)
+            else _text(lines, node) + "\n"
+            for node in nodes
+            if _defined(node) & wanted
+        )
+        bodies.insert(0, body)
+    imports = {line for line in imports if _name_of(line) in _NAMES.findall("".join(bodies)) or line == "import sys"}
+    others = sorted((line for line in imports if line.split()[1].startswith(("torch", "triton"))), key=_by_module)
+    return "\n".join([*sorted(imports - {*others}), "", *others]), "".join(bodies)
+
+
+def _name_of(line: str) -> str:
+    """The name that an import binds."""
+    return line.split()[-1].split(".")[0]
+
+
+def _by_module(line: str) -> tuple[bool, str]:
+    """Plain imports first, then those of names, each by module."""
+    return line.startswith("from"), line
+
+
+def _defined(node: ast.stmt) -> set[str]:
+    """The names that a statement of a module defines."""
+    if isinstance(node, ast.ClassDef | ast.FunctionDef):
+        return {node.name}
+    return (
+        {target.id for target in node.targets if isinstance(target, ast.Name)}
+        if isinstance(node, ast.Assign)
+        else set()
+    )
+
+
+def _wanted(nodes: list[ast.stmt], names: set[str]) -> set[str]:
+    """The definitions of a module that some of its names need, those names too; ``*`` is all of them."""
+    everything = set().union(*map(_defined, nodes))
+    uses = {name: {n.id for n in ast.walk(node) if isinstance(n, ast.Name)} & everything
+            for node in nodes for name in _defined(node)}  # fmt: skip
+    results: set[str] = set()
+    more = everything if "*" in names else names & everything
+    while more:
+        results |= more
+        more = set().union(*(uses[name] for name in more)) - results
+    return results
 
 
 def _text(lines: list[str], node: ast.stmt) -> str:
     """The source of a statement, its decorators and a comment on its last line included."""
-    first = min([node.lineno, *(d.lineno for d in getattr(node, "decorator_list", []))])
+    decorators = node.decorator_list if isinstance(node, ast.FunctionDef | ast.ClassDef) else []
+    first = min([node.lineno, *(d.lineno for d in decorators)])
     return "\n".join(lines[first - 1 : node.end_lineno])
 
 
@@ -158,8 +224,6 @@ def _check(table: TileTable) -> None:
                 f"triton: got a tile of {side} in {name}, expected a power of two of at least {_LEAST_SIDE} (--tile); "
                 "it need not divide the problem."
             )
-    if any(operand.read and operand.written for operand in workload.operands):
-        raise InputError("triton: got C += A B, expected C := A B.")
 
 
 def _sides(table: TileTable) -> tuple[int, int, int]:

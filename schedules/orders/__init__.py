@@ -1,4 +1,4 @@
-"""The tile orders in daily use, one file each, and their registry.
+"""The tile orders in common use, one file each, and their registry.
 
 A new order is one file with a pure function and its ``INFO``, and one line in ``registry.py``.
 """

@@ -59,7 +59,7 @@ class OrderParams:
     def __post_init__(self) -> None:
         for name in ("sms", "tile_m", "tile_n", "cluster_m", "cluster_n", "chunk"):
             limit = MAX_CLUSTER if name.startswith("cluster") else MAX_NUMBER
-            value = getattr(self, name)
+            value = vars(self)[name]
             try:
                 number = operator.index(value)
             except TypeError:
@@ -68,8 +68,8 @@ class OrderParams:
                 raise InputError(f"{name}: got {value!r}, expected a whole number from 1 to {limit}.")
             object.__setattr__(self, name, number)
         for name, choices in (("raster", get_args(Raster)), ("multicast", get_args(Multicast))):
-            if getattr(self, name) not in choices:
-                raise InputError(f"{name}: got {getattr(self, name)!r}, expected one of {', '.join(choices)}.")
+            if (word := vars(self)[name]) not in choices:
+                raise InputError(f"{name}: got {word!r}, expected one of {', '.join(choices)}.")
 
 
 @dataclass(frozen=True)

@@ -5,7 +5,10 @@ from pebble.schedules.recipes.base import Recipe, cut_heights, even_heights
 from pebble.schedules.recipes.ffn import FusedBands, SeparateBands
 from pebble.schedules.recipes.gemm import GemmBands
 
+SHIFTING = (AttentionBands, FusedBands, GemmBands)  # whose blocks may begin their steps at different places
+
 __all__ = [
+    "SHIFTING",
     "AttentionBands",
     "FusedBands",
     "GemmBands",

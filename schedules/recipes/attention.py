@@ -39,9 +39,19 @@ class AttentionBands:
     shift: bool = False
 
     @property
+    def flags(self) -> dict[str, bool]:
+        """What is done or not, by name."""
+        return {
+            "late_first": self.late_first,
+            "forwards": self.forwards,
+            "sawtooth": self.sawtooth,
+            "shift": self.shift,
+        }
+
+    @property
     def name(self) -> str:
         """A word for tables and files."""
-        flags = [flag for flag in ("late_first", "forwards", "sawtooth", "shift") if getattr(self, flag)]
+        flags = [flag for flag, given in self.flags.items() if given]
         return "+".join([f"heads-{self.heads}x{self.queries}", *flags]).replace("_", "-")
 
     @property

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from itertools import groupby
-from typing import Any, Protocol
+from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,6 +14,7 @@ from pebble.schedules.tables import Launch, TileTable
 Column = NDArray[np.int64]
 
 
+@runtime_checkable
 class Recipe(Protocol):
     """How a table is made, in a few numbers that a search can turn."""
 

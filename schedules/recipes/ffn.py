@@ -42,10 +42,15 @@ class FusedBands:
     wave: int = 0
 
     @property
+    def flags(self) -> dict[str, bool]:
+        """What is done or not, by name."""
+        return {"snake": self.snake, "sawtooth": self.sawtooth, "shift": self.shift}
+
+    @property
     def name(self) -> str:
         """A word for tables and files."""
         split = f"-split-{self.split}" if self.split > 1 else ""
-        flags = [flag for flag in ("snake", "sawtooth", "shift") if getattr(self, flag)]
+        flags = [flag for flag, given in self.flags.items() if given]
         flags += [f"wave-{self.wave}"] * (self.wave > 0)
         return "+".join([f"row-fused-{heights_text(self.heights)}{split}", *flags])
 

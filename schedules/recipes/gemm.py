@@ -52,9 +52,14 @@ class GemmBands:
     slabs: int = 1
 
     @property
+    def flags(self) -> dict[str, bool]:
+        """What is done or not, by name."""
+        return {"snake": self.snake, "sawtooth": self.sawtooth, "shift": self.shift, "whole": self.whole}
+
+    @property
     def name(self) -> str:
         """A word for tables and files."""
-        flags = [flag for flag in ("snake", "sawtooth", "shift", "whole") if getattr(self, flag)]
+        flags = [flag for flag, given in self.flags.items() if given]
         numbers = [f"{key}-{value}" for key, value in (("strip", self.strip), ("wave", self.wave)) if value]
         slabs = [f"slabs-{self.slabs}"] * (self.slabs > 1)
         return "+".join([f"bands-{self.axis}-{heights_text(self.heights)}", *flags, *numbers, *slabs])
@@ -107,8 +112,8 @@ class GemmBands:
                 start = shifted(len(tiles), height if self.shift else len(tiles), steps, self.slots(launch), first)
                 parts.append(Blocks(tiles, steps, first, start, phase=phase, adds=first > 0))
             if not self.whole:
-                tiles, start = (np.concatenate([getattr(p, key) for p in parts]) for key in ("tiles", "k_start"))
-                parts = [parts[0]._replace(tiles=tiles, k_start=start)]
+                tiles, starts = np.concatenate([p.tiles for p in parts]), np.concatenate([p.k_start for p in parts])
+                parts = [parts[0]._replace(tiles=tiles, k_start=starts)]
             groups += parts
         return groups
 

@@ -76,7 +76,7 @@ def npy_bytes(table: TileTable) -> bytes:
 
 def table_document(table: TileTable) -> dict[str, Any]:
     """A table as plain data for a .json file, with what it is for; `read_document` reads it back."""
-    workload = {"family": table.workload.family, **dataclasses.asdict(table.workload)}  # type: ignore[call-overload]
+    workload = {"family": table.workload.family, **table.workload.values()}
     launch = dataclasses.asdict(table.launch) | {"tile": str(table.launch.tile)}
     columns = TILE_COLUMNS if table.plain else COLUMNS
     return {
@@ -123,30 +123,30 @@ def _json(content: bytes, where: str) -> Any:
 def _array(rows: Any, where: str) -> Columns:
     """Columns of an array that names none."""
     try:
-        found = np.asarray(rows)
+        result = np.asarray(rows)
     except ValueError:
-        found = np.empty(0)
-    if found.ndim != 2 or found.shape[1] not in _NPY or not len(found) or found.dtype.kind not in "iu":
+        result = np.empty(0)
+    if result.ndim != 2 or result.shape[1] not in _NPY or not len(result) or result.dtype.kind not in "iu":
         kind = {"i": "whole numbers", "u": "whole numbers", "f": "numbers with a fraction"}.get(
-            found.dtype.kind, "values"
+            result.dtype.kind, "values"
         )
-        shape = " x ".join(map(str, found.shape))
-        what = f"{shape} {kind}" if found.size else "no rows"
+        shape = " x ".join(map(str, result.shape))
+        what = f"{shape} {kind}" if result.size else "no rows"
         raise InputError(
             f"{where}: got {what}, expected whole numbers in 2 columns (row, col), 4 (and k_start, k_direction), "
             f"6 (wave, slot before these) or {len(COLUMNS)}."
         )
-    return _named(_NPY[found.shape[1]], found, where)
+    return _named(_NPY[result.shape[1]], result, where)
 
 
 def _npy(content: bytes, where: str) -> Columns:
     try:
-        found = np.load(io.BytesIO(content), allow_pickle=False)
+        result = np.load(io.BytesIO(content), allow_pickle=False)
     except (ValueError, EOFError, OSError, KeyError):
         raise InputError(f"{where}: it is not a .npy file of numbers.") from None
-    if not isinstance(found, np.ndarray):
+    if not isinstance(result, np.ndarray):
         raise InputError(f"{where}: got an archive of arrays, expected one array (.npy).")
-    return _array(found, where)
+    return _array(result, where)
 
 
 def _csv(content: bytes, where: str) -> Columns:

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
-from itertools import pairwise
+from itertools import islice, pairwise
 from typing import Any
 
 import numpy as np
@@ -43,14 +43,14 @@ class FixedTable(OwnSchedule):
     found: TileTable
 
     @property
-    def name(self) -> str:  # type: ignore[override]
+    def name(self) -> str:  # type: ignore[override]  # read, never set: what the table says
         """What the table is called."""
         return self.found.name
 
     def table(self, workload: Workload, launch: Launch, params: OrderParams) -> TileTable:
         """The table itself, if it was made for this."""
         made, fix = self.found.launch, "; give what it was made for, or make one for this"
-        if replace(workload, name="") != replace(self.found.workload, name=""):  # type: ignore[type-var]
+        if workload.replaced(name="") != self.found.workload.replaced(name=""):
             raise InputError(
                 f"{self.name}: got {workload.label}, expected what it was made for, {self.found.workload.label}{fix}."
             )
@@ -90,7 +90,7 @@ class ColumnTable(OwnSchedule):
 
 @dataclass(frozen=True, eq=False)
 class FunctionOrder(OwnSchedule):
-    """A function ``(rows, cols, params) -> tiles``, or ``(tiles, k_start, k_direction)``.
+    """A function ``(rows, cols, params) -> tiles``, or ``(tiles, k_start, k_direction)``; it may also yield tiles.
 
     Attributes
     ----------
@@ -110,12 +110,12 @@ class FunctionOrder(OwnSchedule):
         products = kernel_of(workload, launch.tile, name=self.name).products
         parts = []
         for product, (_, (rows, cols), steps) in enumerate(products):
-            found = self._ask(rows, cols, params)
+            result = self._ask(rows, cols, params)
             if len(products) > 1:
-                count = len(found["row"])
+                count = len(result["row"])
                 whole = {"phase": product, "product": product, "first": 0, "steps": int(steps[0]), "adds": 0}
-                found |= {name: np.full(count, value, np.int64) for name, value in whole.items()}
-            parts.append(found)
+                result |= {name: np.full(count, value, np.int64) for name, value in whole.items()}
+            parts.append(result)
         names = set(parts[0]).intersection(*parts[1:])
         joined = {name: np.concatenate([part[name] for part in parts]) for name in parts[0] if name in names}
         return assembled(self.name, workload, launch, joined, self.sawtooth)
@@ -124,6 +124,8 @@ class FunctionOrder(OwnSchedule):
         """What the function says of a grid, as columns."""
         try:
             answer = self.build(rows, cols, params)
+            if isinstance(answer, Iterator):  # it yields its tiles, one too many is enough to refuse it
+                answer = list(islice(answer, rows * cols + 1))
         except (Exception, SystemExit) as error:  # whatever the user's code does
             at = error.__traceback__
             while at is not None and at.tb_next is not None:
@@ -134,7 +136,7 @@ class FunctionOrder(OwnSchedule):
                 f"with {rows} rows, {cols} columns and params."
             ) from None
         parts = answer if isinstance(answer, tuple) and len(answer) == 3 else (answer, None, None)
-        expected = "an array of (row, col), or (tiles, k_start, k_direction)"
+        expected = "an array of (row, col), or to yield them, or (tiles, k_start, k_direction)"
         try:
             tiles = np.asarray(parts[0])
             columns = {"row": tiles[:, 0], "col": tiles[:, 1]} if tiles.shape[1:] == (2,) else {}
@@ -151,10 +153,10 @@ class FunctionOrder(OwnSchedule):
 
 def _whole(values: Any) -> Column:
     """Whole numbers, or a ValueError."""
-    found = np.asarray(values)
-    if found.dtype.kind not in "iu" and not np.all(np.equal(np.mod(found, 1), 0)):
+    result = np.asarray(values)
+    if result.dtype.kind not in "iu" and not np.all(np.equal(np.mod(result, 1), 0)):
         raise ValueError("not whole")
-    return found.astype(np.int64)
+    return result.astype(np.int64)
 
 
 def assembled(name: str, workload: Workload, launch: Launch, columns: Columns, sawtooth: bool = False) -> TileTable:

@@ -7,9 +7,13 @@ A package adds a tile order by an entry point of the group ``pebble.orders`` tha
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 from difflib import get_close_matches
+from inspect import isroutine
+from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+from weakref import WeakKeyDictionary
 
 from pebble.errors import InputError
 from pebble.schedules.orders.registry import SAWTOOTH
@@ -21,6 +25,7 @@ from pebble.system.files import read_bytes, shown
 if TYPE_CHECKING:
     from importlib.metadata import EntryPoint
 
+_MOST_TILES = 2**22
 GROUP = "pebble.orders"
 OWN_HELP = "tiles of your own: FILE.csv, .npy, .json or FILE.py:FUNCTION"
 _FUNCTION = re.compile(r"(?P<path>.+\.py)(?::(?P<name>[^:]*))?", re.IGNORECASE)
@@ -32,7 +37,8 @@ def own_schedule(given: object) -> OwnSchedule | None:
     Parameters
     ----------
     given : object
-        A table, a function, the name of a file with or without ``+sawtooth``, or ``FILE.py:FUNCTION``.
+        A table, a function, a generator of (row, col), the name of a file with or without ``+sawtooth``, or
+        ``FILE.py:FUNCTION``.
 
     Raises
     ------
@@ -45,8 +51,10 @@ def own_schedule(given: object) -> OwnSchedule | None:
         return FixedTable(given)
     if isinstance(given, Path):
         given = str(given)
+    if isinstance(given, Iterator):
+        return _yielded(given)
     if not isinstance(given, str):
-        return FunctionOrder(getattr(given, "__name__", "function"), given) if callable(given) else None
+        return FunctionOrder(given.__name__ if isroutine(given) else "function", given) if callable(given) else None
     plain = given.strip().removesuffix(f"+{SAWTOOTH}")
     sawtooth = plain != given.strip()
     if plain.lower().endswith(SUFFIXES):
@@ -55,6 +63,17 @@ def own_schedule(given: object) -> OwnSchedule | None:
     if match is None:
         return None
     return FunctionOrder(given.strip(), _function(match["path"], match["name"] or "", given), sawtooth)
+
+
+_drained: WeakKeyDictionary[Iterator[Any], FunctionOrder] = WeakKeyDictionary()
+
+
+def _yielded(given: Iterator[Any]) -> FunctionOrder:
+    """The tiles of a generator, which can be read once only and may be asked for often."""
+    if given not in _drained:
+        tiles = list(islice(given, _MOST_TILES))
+        _drained[given] = FunctionOrder(getattr(given, "__name__", "tiles"), lambda rows, cols, params: tiles)
+    return _drained[given]
 
 
 def packaged_orders() -> dict[str, EntryPoint]:
@@ -102,9 +121,9 @@ def _function(path: str, name: str, given: str) -> Any:
         line = f" (line {error.lineno})" if isinstance(error, SyntaxError) else ""
         raise InputError(f"{where}: loading it raised {type(error).__name__}: {str(error)[:200]}{line}.") from None
     functions = [key for key, value in vars(module).items() if callable(value) and not key.startswith("_")]
-    found = vars(module).get(name)
-    if not callable(found):
+    result = vars(module).get(name)
+    if not callable(result):
         near = get_close_matches(name, functions, n=1) or functions[:1]
         write = f"; write for example {where}:{near[0]}" if near else ", and it defines none"
         raise InputError(f"{shown(given)}: expected FILE.py:FUNCTION with a function (rows, cols, params){write}.")
-    return found
+    return result

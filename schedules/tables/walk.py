@@ -14,7 +14,8 @@ from pebble.schedules.tables.registry import table_kernel
 from pebble.schedules.tables.table import COLUMNS, Column, Entries, TileTable
 from pebble.traces import Trace
 from pebble.traces.layout import Strided
-from pebble.traces.program import Group, Phase, Steps, program_trace, timed_trace
+from pebble.traces.program import Group, Phase, Steps
+from pebble.traces.touches import program_trace, timed_trace
 from pebble.traces.walk import Walk
 
 _ROW, _PHASE, _PRODUCT = (COLUMNS.index(name) for name in ("row", "phase", "product"))
@@ -109,7 +110,7 @@ def table_phases(table: TileTable, kernel: TableKernel) -> list[Phase]:
     return phases
 
 
-def free_phases(table: TileTable, kernel: TableKernel) -> list[Phase]:
+def asynchronous_phases(table: TileTable, kernel: TableKernel) -> list[Phase]:
     """The phases where blocks wait for no wave, only for what other phases wrote; slots that stay empty are no more."""
     key = table.entries[:, [_PHASE, _PRODUCT]]
     cut = np.flatnonzero(np.any(key[1:] != key[:-1], axis=1)) + 1
@@ -143,6 +144,6 @@ def _without(phase: Phase, absent: NDArray[np.bool_]) -> Phase:
         kept = replace(walk, count=np.where(absent, 0, count))
         return Steps(tiles, steps.ops.tolist(), kept if steps is phase.steps else None)
 
-    found = part(phase.steps)
-    assert found is not None
-    return replace(phase, steps=found, prologue=part(phase.prologue), epilogue=part(phase.epilogue))
+    result = part(phase.steps)
+    assert result is not None
+    return replace(phase, steps=result, prologue=part(phase.prologue), epilogue=part(phase.epilogue))

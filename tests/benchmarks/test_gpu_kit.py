@@ -44,8 +44,8 @@ def test_ffn_tables_touch_what_the_simulated_phases_touch(name):
         weights = kernel.w2 if here[0, 1] else kernel.ups[0]
         rows = kernel.h if here[0, 1] else kernel.x
         k = here[0, 4] + np.arange(here[0, 5])[:, None]
-        found = np.stack([rows.ids(here[:, 2], k), weights.ids(k, here[:, 3])], axis=-1)
-        np.testing.assert_array_equal(found, expected)
+        result = np.stack([rows.ids(here[:, 2], k), weights.ids(k, here[:, 3])], axis=-1)
+        np.testing.assert_array_equal(result, expected)
 
 
 @pytest.mark.parametrize("name", ["fa2", "fa2-heads-first", "fa3"])

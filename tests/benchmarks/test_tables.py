@@ -24,12 +24,12 @@ def script(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> M
 @pytest.mark.parametrize("script", ["beside"], indirect=True)
 def test_gains_are_those_of_the_rows(script: ModuleType) -> None:
     rows = list(csv.DictReader((HARDWARE / "side_by_side/measured.csv").open(newline="")))
-    found = script.cases()
-    assert sum(len(case.gains) for case in found) == len(rows)
+    result = script.cases()
+    assert sum(len(case.gains) for case in result) == len(rows)
     row = rows[0]
     alone = float(row["gemm_alone_ms"]) + float(row["read_alone_ms"])
-    assert found[0].gains[int(row["read_sms"])] == pytest.approx(alone / float(row["together_ms"]))
-    for case in found:
+    assert result[0].gains[int(row["read_sms"])] == pytest.approx(alone / float(row["together_ms"]))
+    for case in result:
         assert case.best[1] == max(case.gains.values()) <= case.at_most
 
 
@@ -40,6 +40,21 @@ def test_policies_are_set_beside_held_out_launches(script: ModuleType) -> None:
     small = min(rows, key=lambda row: int(row["m"]) * int(row["n"]) * int(row["k"]))
     read = {policy: script.predicted((small, policy)) for policy in ("opt", "lru")}
     assert 0 < read["opt"] <= read["lru"]
-    told = script.summary([0.5, 1.0, 2.0])
-    assert (told["geometric_mean"], told["least"], told["most"]) == (pytest.approx(1), 0.5, 2.0)
-    assert told["within_5_percent"] == told["within_10_percent"] == pytest.approx(1 / 3)
+    spec = script.summary([0.5, 1.0, 2.0])
+    assert (spec["geometric_mean"], spec["least"], spec["most"]) == (pytest.approx(1), 0.5, 2.0)
+    assert spec["within_5_percent"] == spec["within_10_percent"] == pytest.approx(1 / 3)
+
+
+@pytest.mark.parametrize("script", ["exports"], indirect=True)
+def test_the_page_has_the_summary_of_exported_files(script: ModuleType) -> None:
+    rows = list(csv.DictReader(script.MEASURED.open(newline="")))
+    assert all(float(row["error"]) < 0.01 for row in rows)
+    assert (
+        "\n".join(line.rstrip() for line in script.summary(rows).splitlines()) in (HARDWARE / "README.md").read_text()
+    )
+
+
+@pytest.mark.parametrize("script", ["exports"], indirect=True)
+def test_ratios_are_this_files_over_the_librarys(script: ModuleType) -> None:
+    row = {"joules": "3", "library_joules": "2"}
+    assert script.ratios([row, {"joules": "", "library_joules": "2"}], "joules") == [1.5]

@@ -19,7 +19,7 @@ def atomic_optimum(shape: tuple[int, int, int], capacity: int, sms: int, most: i
     def steps(state: State) -> Iterator[tuple[int, State]]:
         done, held, did = state
         for sm, mine in enumerate(held):
-            room = len(mine) < capacity
+            free_capacity = len(mine) < capacity
 
             def with_(now: frozenset[str], then: int = done, more: int = 0, at: int = sm) -> State:
                 # the work of each counts where it is limited only
@@ -28,11 +28,11 @@ def atomic_optimum(shape: tuple[int, int, int], capacity: int, sms: int, most: i
 
             for item in mine:
                 yield int(item.startswith("C")), with_(mine - {item})
-            for item in inputs if room else ():
+            for item in inputs if free_capacity else ():
                 if item not in mine:
                     yield 1, with_(mine | {item})
             for number, (a, b, c) in enumerate(products):
-                fits = c in mine or room
+                fits = c in mine or free_capacity
                 if not done >> number & 1 and fits and a in mine and b in mine and did[sm] < limit:
                     yield 0, with_(mine | {c}, done | 1 << number, 1)
 

@@ -9,25 +9,25 @@ import networkx as nx
 from pebble.cdag import attention_dag, ffn_dag, gemm_dag
 from pebble.workloads import GroupedGemm, TransformerLayer
 
-Dag = nx.DiGraph  # type: ignore[type-arg]
+Dag = nx.DiGraph
 
 
 def renamed(dag: Dag, names: Mapping[str, str], prefix: str) -> Dag:
     """Every node under a prefix, or under the name given for it."""
     names = {node: names.get(node, f"{prefix}{node}") for node in dag}
-    found = nx.relabel_nodes(dag, names)
-    for _, data in found.nodes(data=True):
+    result = nx.relabel_nodes(dag, names)
+    for _, data in result.nodes(data=True):
         if "accumulator" in data:
             data["accumulator"] = names[data["accumulator"]]
-    return found
+    return result
 
 
 def joined(made: Dag, using: Dag, handed_over: Mapping[str, str], prefix: str) -> Dag:
     """Both, where inputs of the second (keys) are outputs of the first (values), which then need not be stored."""
-    found = nx.compose(renamed(using, handed_over, prefix), made)
+    result = nx.compose(renamed(using, handed_over, prefix), made)
     for name in handed_over.values():
-        found.nodes[name]["output"] = False
-    return found
+        result.nodes[name]["output"] = False
+    return result
 
 
 def grouped_dag(grouped: GroupedGemm, form: str = "in-place") -> Dag:

@@ -114,8 +114,8 @@ def test_scores_that_a_strict_softmax_must_store() -> None:
     # causal: rows of 7, 8, 9, 10 scores, at most 7 held
     assert strict_spills(Attention(4, 10, 1, softmax="strict", causal=True), 8) == 0 + 1 + 2 + 3
     assert strict_spills(Attention(4, 10, 1), 3) == 0
-    told = replace(accounting(Attention(64, 4096, 64, softmax="strict")), priced=False)
-    strict = bound_of(told, 2048)
+    spec = replace(accounting(Attention(64, 4096, 64, softmax="strict")), priced=False)
+    strict = bound_of(spec, 2048)
     online = accounting(Attention(64, 4096, 64)).pieces[0].bound(2048)
     assert strict.elements == online.elements + 64 * (4096 - 2047)
 

@@ -10,7 +10,8 @@ from hypothesis import assume, example, given, settings
 from hypothesis import strategies as st
 
 from pebble.bounds.box import FRACTION_BITS, Box
-from pebble.bounds.chain import Chain, recompute_bound, touched_redone
+from pebble.bounds.chain import Chain
+from pebble.bounds.recompute import recompute_bound, touched_redone
 
 side = st.integers(1, 40)
 

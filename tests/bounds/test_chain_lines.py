@@ -14,10 +14,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pebble.bounds import Chain, Problem, line_bound
+from pebble.bounds import Chain, LineProblem, line_bound
 from pebble.bounds.chain_lines import Hidden, chain_problems
 from pebble.bounds.line_search import best_mu
-from pebble.bounds.lines import BITS, PRICE_BITS, Cut
+from pebble.bounds.lines import BITS, MULTIPLIER_BITS, Cut
 from pebble.cdag import attention_dag, ffn_dag
 from pebble.certificate import RefusedError
 from pebble.certificate.chain_lines import Hidden as CheckedHidden
@@ -29,7 +29,7 @@ from pebble.workloads import Attention, Ffn
 from tests.bounds.test_ffn import CHAIN_OF_TWOS
 from tests.rooms import in_values
 
-ONE = 1 << PRICE_BITS
+ONE = 1 << MULTIPLIER_BITS
 prices = st.floats(0.001, 4).map(lambda x: int(x * ONE))
 rents = st.floats(1, 2).map(lambda x: int(x * ONE))
 
@@ -37,7 +37,7 @@ rents = st.floats(1, 2).map(lambda x: int(x * ONE))
 @pytest.fixture(autouse=True)
 def without_prices(monkeypatch: pytest.MonkeyPatch) -> None:
     """These tests are about the other theorems; certificates of Theorem 10 have tests of their own."""
-    monkeypatch.setattr("pebble.bounds.accounting.priced_bound", lambda *_: None)
+    monkeypatch.setattr("pebble.bounds.accounting.lagrangian_bound", lambda *_: None)
 
 
 def compositions(total: int, most: int) -> Iterator[tuple[int, ...]]:
@@ -84,11 +84,12 @@ def test_the_checker_finds_the_same_charge(k: int, l: int, segments: int, mu: in
     kind = Hidden("H", 1, k, l)
     charge, at = kind.least(Cut(segments, mu, rho))
     priced = Fraction(mu, ONE), Fraction(rho, ONE)
-    checked = CheckedHidden(1, k, l).prove(at, segments, *priced, "here")
+    claimed = list(at) if isinstance(at, tuple) else at  # as JSON has it
+    checked = CheckedHidden(1, k, l).prove(claimed, segments, *priced, "here")
     assert Fraction(charge, 1 << BITS) <= checked <= Fraction(charge, 1 << BITS) + Fraction(1, 10**9)
     rough, _ = kind.rough(segments, *map(float, priced))
     assert rough == pytest.approx(float(checked), rel=0.1, abs=0.3)
-    for other in {at - 1, at + 1, 0, 1} - {at}:
+    for other in {at - 1, at + 1, 0, 1} - {at} if isinstance(at, int) else ():
         with suppress(RefusedError):  # refused, or as good: it is never charged more
             assert CheckedHidden(1, k, l).prove(other, segments, *priced, "here") == checked
 
@@ -104,11 +105,11 @@ def test_prices_that_the_theorem_does_not_cover(rho: Fraction) -> None:
 # against optima
 
 
-def elements(problem: Problem, capacity: int, cut: Cut) -> int:
+def elements(problem: LineProblem, capacity: int, cut: Cut) -> int:
     return ceil(Fraction(problem.value(capacity, cut)[0], 1 << BITS))
 
 
-def no_cut_exceeds(problem: Problem, optima: dict[int, int]) -> None:
+def no_cut_exceeds(problem: LineProblem, optima: dict[int, int]) -> None:
     """For every number of segments, several prices: never above what is possible."""
     rnd = random.Random(problem.work)
     for segments, rho in product(range(1, min(problem.work, 24) + 1), (1.0, 1.1, 1.3, 1.6, 2.0)):
@@ -122,12 +123,12 @@ def no_cut_exceeds(problem: Problem, optima: dict[int, int]) -> None:
 @cache
 def optima_of(shape: tuple[int, ...], gated: bool = False, variant: str = "in-place") -> dict[int, int]:
     dag = ffn_dag(*shape, gated=gated, form="in-place" if variant == "in-place" else "chain")
-    found = {}
+    result = {}
     for capacity in range(4 if variant == "one-shot" else 3, 13):
         answer = solve(dag, capacity, variant, "search", 1.5)
         if answer.upper_bound is not None:
-            found[capacity] = int(answer.upper_bound)
-    return found
+            result[capacity] = int(answer.upper_bound)
+    return result
 
 
 SHAPES = [(1, 1, 1, 1), (2, 1, 2, 1), (2, 2, 1, 2), (1, 2, 2, 2), (2, 2, 2, 1), (2, 1, 2, 2), (3, 1, 2, 1)]
@@ -231,6 +232,6 @@ def test_not_where_it_is_not_proved() -> None:
     ],
 )
 def test_anchors(workload: Ffn | Attention, capacity: int, least: int) -> None:
-    found = lower_bound(workload, capacity)
-    assert found.elements >= least
-    assert found.method == "line accounting"
+    bound = lower_bound(workload, capacity)
+    assert bound.elements >= least
+    assert bound.method == "line accounting"

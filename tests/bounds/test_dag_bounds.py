@@ -67,8 +67,8 @@ def test_never_above_known_optima(family, values, variant, capacity, optimum):
 def test_wavefront_bites_on_a_diamond():
     # n x n grid: half way, n values are live; they do not fit
     game = Game.from_dag(build_dag("diamond", {"size": 12}, Variant.ONE_SHOT), "one-shot")
-    found = wavefront.bound(game, 3, 20)
-    assert found.value > game.compulsory + 2 * (12 - 3) - 4
+    bound = wavefront.bound(game, 3, 20)
+    assert bound.value > game.compulsory + 2 * (12 - 3) - 4
     assert wavefront.bound(game, 40, 20).value == game.compulsory
 
 
@@ -94,10 +94,10 @@ def test_command(tmp_path, capsys):
     assert main(["dag", "fft", "--size", "8", "--out", str(path)]) == 0
     capsys.readouterr()
     assert main(["bound", str(path), "--capacity", "3", "--json"]) == 0
-    found = json.loads(capsys.readouterr().out)
-    assert found["lower_bound"]["elements"] <= 40 <= found["upper_bound"]["elements"]
-    assert {b["name"] for b in found["bounds"]} == {"compulsory", "segments", "wavefront", "spectral", "hong-kung"}
-    assert all(b["holds_for"] for b in found["bounds"])
+    result = json.loads(capsys.readouterr().out)
+    assert result["lower_bound"]["elements"] <= 40 <= result["upper_bound"]["elements"]
+    assert {b["name"] for b in result["bounds"]} == {"compulsory", "segments", "wavefront", "spectral", "hong-kung"}
+    assert all(b["holds_for"] for b in result["bounds"])
     for arguments, code, part in (
         ([], 2, "--capacity missing"), (["--capacity", "2"], 4, "at least 3"), (["--capacity", "0"], 2, "from 1"),
         (["--capacity", "3", "--cache", "1MiB"], 2, "--cache"),

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 import pebble
 from pebble.cdag.attention import latent_dag
 from pebble.certificate import RefusedError, check
-from pebble.certificate.schedules import Memory, moved_by
+from pebble.certificate.schedules import Memory, traffic_of
 from pebble.certificate.statement import read_workload
 from pebble.errors import InfeasibleError, InputError
 from pebble.families import lower_bound
@@ -28,7 +28,7 @@ from pebble.schedules.explicit.latent import (
 )
 from pebble.solvers import solve
 from pebble.workloads import LatentAttention
-from pebble.workloads.widths import Room, Widths
+from pebble.workloads.widths import FastMemory, Widths
 from tests.brute_force import brute_force
 from tests.rooms import in_values
 
@@ -54,17 +54,17 @@ def dag_of(w: LatentAttention) -> object:
 @pytest.mark.parametrize("workload", SMALL, ids=lambda w: w.label)
 @pytest.mark.parametrize("capacity", [4, 5, 6, 8, 12])
 def test_below_the_optimum_and_a_schedule_above_it(workload: LatentAttention, capacity: int) -> None:
-    found = solve(dag_of(workload), capacity, time_limit=20)
-    if found.status == "infeasible":
+    result = solve(dag_of(workload), capacity, time_limit=300)
+    if result.status == "infeasible":
         return
-    assert found.status == "optimal" and found.upper_bound is not None
-    assert lower_bound(workload, capacity).elements <= found.upper_bound
-    assert lower_bound(workload, capacity, recompute=True).elements <= found.upper_bound
+    assert result.status == "optimal" and result.upper_bound is not None
+    assert lower_bound(workload, capacity).elements <= result.upper_bound
+    assert lower_bound(workload, capacity, recompute=True).elements <= result.upper_bound
     try:
         schedule = in_values(best_latent_schedule, workload, capacity)
     except InfeasibleError:
         return
-    assert schedule.elements >= found.upper_bound
+    assert schedule.elements >= result.upper_bound
 
 
 @pytest.mark.parametrize("shape", [(1, 1, 1, 1), (1, 2, 1, 1)])
@@ -89,7 +89,7 @@ def moves_of(schedule: LatentSchedule) -> list[Move]:
     both, rope = w.latent + w.rope, range(w.latent, w.latent + w.rope)
 
     def do(op: str, *names: str) -> None:
-        moves.extend(Move(op, name) for name in names)  # type: ignore[arg-type]
+        moves.extend(Move(op, name) for name in names)
 
     for b in range(w.batch):
         here = f"{b}," if w.batch > 1 else ""
@@ -103,7 +103,7 @@ def moves_of(schedule: LatentSchedule) -> list[Move]:
         def sees(i: int) -> int:
             return w.keys - w.queries + i + 1 if w.causal else w.keys
 
-        def used(row: str, j: int, latent=latent) -> None:  # type: ignore[no-untyped-def]
+        def used(row: str, j: int, latent=latent) -> None:
             do("compute", f"r[{row}]+=S[{row},{j}]")
             for t in range(w.latent):
                 do("compute", f"O[{row},{t}]+=S[{row},{j}]*{latent(j, t)}")
@@ -155,7 +155,7 @@ def test_schedules_are_legal_and_move_what_they_say(
     assume(not causal or keys >= queries)
     w = LatentAttention(queries, keys, latent, rope, heads, batch, causal)
     rows = data.draw(st.integers(0, w.stacked_queries))
-    schedule = LatentSchedule(w, Room.of_values(10**9, w), rows)
+    schedule = LatentSchedule(w, FastMemory.of_values(10**9, w), rows)
     game = Game.from_dag(dag_of(w), Variant.IN_PLACE)
     pebbling = Pebbling(Variant.IN_PLACE, schedule.peak_elements, tuple(moves_of(schedule)), schedule.elements)
     counted = replay(game, pebbling)
@@ -163,8 +163,8 @@ def test_schedules_are_legal_and_move_what_they_say(
     assert lower_bound(w, max(3, schedule.peak_elements)).elements <= schedule.elements
     kind = {"kind": "latent panels", "rows": rows} if rows else {"kind": "latents stay"}
     statement = read_workload(workload_statement(w), "workload")
-    moved = moved_by(statement, Memory(10**9), kind, "schedule")
-    assert (moved.loads, moved.stores, moved.peak) == (schedule.loads, schedule.stores, schedule.peak_elements)
+    traffic = traffic_of(statement, Memory(10**9), kind, "schedule")
+    assert (traffic.loads, traffic.stores, traffic.peak) == (schedule.loads, schedule.stores, schedule.peak_elements)
 
 
 @settings(max_examples=150, deadline=None)
@@ -196,7 +196,7 @@ def test_keys_that_panels_see(queries: int, more: int, heads: int, rows: int) ->
 
 
 def certificate(w: LatentAttention, capacity: int) -> dict[str, Any]:
-    return bound_certificate(w, known_of(w, capacity, Room.of_values(capacity, w)))
+    return bound_certificate(w, known_of(w, capacity, FastMemory.of_values(capacity, w)))
 
 
 @pytest.mark.parametrize("theorem", ["passes", "priced lines", "recompute, cut by second products", "tied segments"])
@@ -234,17 +234,17 @@ def test_schedules_in_bytes_are_what_the_checker_counts(causal: bool) -> None:
     statement = read_workload(workload_statement(w), "workload")
     widths = Widths.of(w, 4)
     for size in (300, 900, 2_000, 5_000, 20_000):
-        schedule = best_latent_schedule(w, Room(size, widths))
+        schedule = best_latent_schedule(w, FastMemory(size, widths))
         if schedule.apart is None:
             kind = {"kind": "latent panels", "rows": schedule.rows} if schedule.rows else {"kind": "latents stay"}
-            moved = moved_by(statement, Memory(size, statement_widths(widths)), kind, "schedule")
-            assert moved.peak <= size and moved.loads == schedule.loads
-            assert schedule.bytes == 2 * moved.elements
+            traffic = traffic_of(statement, Memory(size, statement_widths(widths)), kind, "schedule")
+            assert traffic.peak <= size and traffic.loads == schedule.loads
+            assert schedule.bytes == 2 * traffic.elements
         assert lower_bound(w, size // 2).bytes <= schedule.bytes
 
 
 def statement_widths(widths: Widths) -> object:
-    from pebble.certificate.statement import Widths as Told
+    from pebble.certificate.statement import ClaimedWidths as Told
 
     return Told(widths.read, widths.hidden, widths.partial, widths.written)
 

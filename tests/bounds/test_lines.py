@@ -12,9 +12,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pebble.bounds import Lines, Problem, line_bound
+from pebble.bounds import LineProblem, Lines, line_bound
 from pebble.bounds.line_search import best_mu
-from pebble.bounds.lines import BITS, LOG_BITS, PRICE_BITS, Cut, ln_above, ln_below, parts_below
+from pebble.bounds.lines import BITS, LOG_BITS, MULTIPLIER_BITS, Cut, ln_above, ln_below, parts_below
 from pebble.cdag import conv2d_dag, gemm_dag
 from pebble.certificate.lines import BITS as CHECKER_BITS
 from pebble.certificate.lines import entropy, logarithm, read_times
@@ -25,11 +25,11 @@ from pebble.workloads import Conv2d, Gemm
 from tests.bounds.test_gemm import OPTIMA
 from tests.rooms import in_values
 
-ONE = 1 << PRICE_BITS
+ONE = 1 << MULTIPLIER_BITS
 prices = st.floats(0.001, 4).map(lambda x: int(x * ONE))
 
 
-def elements(problem: Problem, capacity: int, cut: Cut) -> int:
+def elements(problem: LineProblem, capacity: int, cut: Cut) -> int:
     """The bound that these numbers make."""
     return -((-problem.value(capacity, cut)[0]) >> BITS)
 
@@ -70,11 +70,11 @@ def test_parts_are_the_least(length: int) -> None:
 @given(st.sets(st.tuples(st.integers(0, 3), st.integers(0, 3), st.integers(0, 3)), min_size=1))
 def test_lines_of_a_set_of_products(points: set[tuple[int, int, int]]) -> None:
     """Sum of c ln c over the lines of all directions is at most v ln v; equal for a box."""
-    found = 0.0
+    result = 0.0
     for axis in range(3):
         lines = Counter(point[:axis] + point[axis + 1 :] for point in points)
-        found += sum(c * log(c) for c in lines.values())
-    assert found <= len(points) * log(len(points)) + 1e-9
+        result += sum(c * log(c) for c in lines.values())
+    assert result <= len(points) * log(len(points)) + 1e-9
 
 
 @settings(deadline=None)
@@ -99,7 +99,7 @@ def test_no_other_number_of_segments_is_charged_less(
 def test_any_numbers_stay_below_the_optimum(
     shape: tuple[int, int, int], at: int, segments: int, off: float, rho: int
 ) -> None:
-    optima, problem = OPTIMA[shape], Problem.product(*shape)
+    optima, problem = OPTIMA[shape], LineProblem.product(*shape)
     segments = min(segments, problem.work)
     at = min(at, len(optima) - 1)
     mu = int(best_mu(problem, segments, rho / ONE)[1] * off * ONE)
@@ -110,20 +110,20 @@ def test_any_numbers_stay_below_the_optimum(
 @pytest.mark.parametrize("shape", [(1, 1, 3), (2, 2, 1), (1, 2, 3), (2, 2, 2)])
 def test_below_the_optimum_of_every_game(shape: tuple[int, int, int], form: str) -> None:
     """Partial sums in place or each a value, products apart from sums, results that slide, and recomputation."""
-    problem = Problem.product(*shape)
+    problem = LineProblem.product(*shape)
     variants = ("in-place",) if form == "in-place" else ("one-shot", "one-shot-sliding", "recompute-sliding")
     dag = gemm_dag(*shape, form=form)
     for capacity, variant in product(range(4, 9), variants):
-        found = solve(dag, capacity, variant, "search", 2.0)
-        assert found.upper_bound is not None
+        result = solve(dag, capacity, variant, "search", 2.0)
+        assert result.upper_bound is not None
         for segments, rho in product(range(1, problem.work + 1), (0.5, 1.0, 1.5, 2.0)):
             mu = best_mu(problem, segments, rho)[1]
-            assert elements(problem, capacity, Cut(segments, int(mu * ONE), int(rho * ONE))) <= found.upper_bound
+            assert elements(problem, capacity, Cut(segments, int(mu * ONE), int(rho * ONE))) <= result.upper_bound
 
 
 @pytest.mark.parametrize("shape", [(2, 2, 2), (1, 2, 3), (2, 3, 2)])
 def test_below_the_optimum_when_added_to(shape: tuple[int, int, int]) -> None:
-    problem = Problem.product(*shape, (1, 1, 2))
+    problem = LineProblem.product(*shape, (1, 1, 2))
     for capacity in (3, 4, 5, 6, 8):
         optimum = solve(gemm_dag(*shape, accumulate=True), capacity, "in-place", "search", 5.0)
         assert optimum.upper_bound is not None
@@ -140,11 +140,11 @@ def test_below_the_optimum_of_a_convolution(shape: tuple[int, ...]) -> None:
     workload = Conv2d(*shape)
     (problem,) = accounting(workload).lines
     for capacity in (3, 4, 6, 8):
-        found = solve(conv2d_dag(*shape[:6], stride=shape[6]), capacity, "in-place", "auto", 1.0)
-        assert found.upper_bound is not None
+        result = solve(conv2d_dag(*shape[:6], stride=shape[6]), capacity, "in-place", "auto", 1.0)
+        assert result.upper_bound is not None
         for segments, rho in product(range(1, min(problem.work, 16) + 1), (0.5, 1.0, 2.0)):
             mu = best_mu(problem, segments, rho)[1]
-            assert elements(problem, capacity, Cut(segments, int(mu * ONE), int(rho * ONE))) <= found.upper_bound
+            assert elements(problem, capacity, Cut(segments, int(mu * ONE), int(rho * ONE))) <= result.upper_bound
 
 
 small = st.integers(1, 6)
@@ -178,9 +178,9 @@ def test_anchors() -> None:
         ((8192, 8192, 8192), 72, 232_190_000),
         ((4096, 128256, 8192), 40, 1_953_000_000),
     ):
-        found = lower_bound(Gemm(*shape), mebibytes * 2**19)
-        assert found.elements >= least
-        assert found.method == "line accounting"
+        bound = lower_bound(Gemm(*shape), mebibytes * 2**19)
+        assert bound.elements >= least
+        assert bound.method == "line accounting"
 
 
 side = st.one_of(st.integers(1, 12), st.integers(1, 300), st.floats(0, 11).map(lambda x: int(exp(x))))
@@ -204,6 +204,6 @@ def test_never_rises_with_the_capacity(m: int, n: int, k: int, capacity: int, mo
 @given(st.integers(1, 2**32), st.integers(1, 2**32), st.integers(1, 2**32), st.integers(3, 2**62))
 @settings(deadline=None)
 def test_any_size(m: int, n: int, k: int, capacity: int) -> None:
-    found = line_bound(Problem.product(m, n, k), capacity)
-    assert 1 <= found.segments <= m * n * k
-    assert found.elements <= m * n * k * 3
+    bound = line_bound(LineProblem.product(m, n, k), capacity)
+    assert 1 <= bound.segments <= m * n * k
+    assert bound.elements <= m * n * k * 3

@@ -116,11 +116,11 @@ def test_balanced_bound_is_the_even_split() -> None:
     box, work, sms, capacity = Box(8192, 8192, 8192), 8192**3, 108, 229376
     share = -(-work // sms)
     even = sms * busiest_sm(box, work, capacity, sms)
-    found = least_over_splits(box, work, capacity, sms, share)
-    assert even * (1 - 1e-6) <= found <= even
+    result = least_over_splits(box, work, capacity, sms, share)
+    assert even * (1 - 1e-6) <= result <= even
     any_split = least_over_splits(box, work, capacity, sms)
     loose = least_over_splits(box, work, capacity, sms, share + share // 20)
-    assert any_split <= loose <= found
+    assert any_split <= loose <= result
 
 
 @pytest.mark.parametrize(
@@ -130,8 +130,8 @@ def test_balanced_bound_is_the_even_split() -> None:
 def test_one_segment_is_the_memory_independent_bound(shape, sms, regime) -> None:
     """With a memory that holds everything our balanced bound is D of each regime, without the first copy for free."""
     gemm = Gemm(*shape)
-    words, found = words_per_processor(*shape, sms)
-    assert found == regime
+    words, result = words_per_processor(*shape, sms)
+    assert result == regime
     share = -(-gemm.compulsory_elements // sms)
     d = words + share
     ours = busiest_sm_elements(gemm, 10**12, sms)
@@ -142,9 +142,11 @@ def test_one_segment_is_the_memory_independent_bound(shape, sms, regime) -> None
 
 def exact(shape: tuple[int, int, int], capacity: int, buffers: BufferModel, most: int | None) -> Fraction:
     """The least known from above: an optimum where the time was enough."""
-    found = solve(gemm_dag(*shape), capacity, buffers=buffers, time_limit=4, most_tasks_per_sm=most)
-    assert found.upper_bound is not None
-    return found.upper_bound
+    for seconds in (4, 300):  # on a busy machine the first may find nothing
+        result = solve(gemm_dag(*shape), capacity, buffers=buffers, time_limit=seconds, most_tasks_per_sm=most)
+        if result.upper_bound is not None:
+            return result.upper_bound
+    raise AssertionError("no pebbling found")
 
 
 def check_below_the_optimum(shape: tuple[int, int, int], sms: int) -> None:
@@ -171,7 +173,7 @@ def test_bounds_are_below_the_optimum_of_more(shape: tuple[int, int, int], sms: 
 
 
 def test_bounds_against_the_table_of_optima() -> None:
-    """Two SMs, 2 x 2 x 2: the proved optima of ``benchmarks/buffers_table.py``."""
+    """Two SMs, 2 x 2 x 2: the proved optima of ``benchmarks/exact/buffers.csv``."""
     gemm, local = Gemm(2, 2, 2), BufferModel("sm-local", 2)
     for capacity, (free, balanced) in {3: (17, 18), 4: (14, 16), 5: (13, 16), 6: (12, 16)}.items():
         assert buffer_lower_bound(gemm, capacity, local).elements <= free
@@ -196,12 +198,12 @@ def test_atomic_adds_into_a_given_output_are_allowed(shape, capacity: int, sms: 
     """Every cell of C is added to in slow memory and never loaded: no bound of that game may count its loads."""
     local, optimum = BufferModel("sm-local", sms), atomic_optimum(shape, capacity, sms, most)
     for accumulate in (False, True):
-        told = accounting(Gemm(*shape, accumulate=accumulate))
+        problem = accounting(Gemm(*shape, accumulate=accumulate))
         for buffers in (local, BufferModel("pooled", sms), BufferModel("connected", sms, Fraction(1, 2))):
-            assert memories.buffer_lower_bound(told, capacity, buffers, most).elements <= optimum
-        without = memories.buffer_lower_bound(told, capacity, local, most, atomic=False).elements
+            assert memories.buffer_lower_bound(problem, capacity, buffers, most).elements <= optimum
+        without = memories.buffer_lower_bound(problem, capacity, local, most, atomic=False).elements
         game = gemm_dag(*shape, accumulate=accumulate)
-        assert without <= solve(game, capacity, buffers=local, time_limit=4, most_tasks_per_sm=most).upper_bound
+        assert without <= solve(game, capacity, buffers=local, time_limit=20, most_tasks_per_sm=most).upper_bound
 
 
 def test_which_game_is_bounded_of_a_given_output() -> None:
@@ -282,17 +284,17 @@ def test_partial_sums_of_several_sms_may_meet_in_slow_memory(m: int, k: int, f: 
     ffn, sms = Ffn(m, k, f, l), 2
     held = f // bands * (k + l) + (k + l) + 1  # the columns, one row of A and Y, one cell
     capacity = -(-held // sms)
-    moved = f * (k + l) + bands * m * (k + l)
+    traffic = f * (k + l) + bands * m * (k + l)
     for buffers in (BufferModel("pooled", sms), BufferModel("connected", sms, Fraction(0))):
-        assert buffer_lower_bound(ffn, capacity, buffers).elements <= moved
+        assert buffer_lower_bound(ffn, capacity, buffers).elements <= traffic
     # one memory alone would have to load what it adds to
-    assert moved < lower_bound(ffn, sms * capacity).elements <= moved + (bands - 1) * m * l
+    assert traffic < lower_bound(ffn, sms * capacity).elements <= traffic + (bands - 1) * m * l
 
 
 def test_a_layer_of_several_sms_is_charged_a_store_for_a_partial_sum() -> None:
-    told = accounting(TransformerLayer(4096, 1024, 4096, 16, 4, 64))
-    assert any(len(problem.prices) > 1 for part in told.parts for problem in part.lines)
-    assert all(problem.prices == (1.0,) for part in memories.of_sms(told).parts for problem in part.lines)
+    terms = accounting(TransformerLayer(4096, 1024, 4096, 16, 4, 64))
+    assert any(len(problem.prices) > 1 for part in terms.parts for problem in part.lines)
+    assert all(problem.prices == (1.0,) for part in memories.of_sms(terms).parts for problem in part.lines)
 
 
 @pytest.mark.parametrize("causal", [False, True])

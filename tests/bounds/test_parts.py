@@ -4,14 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from typing import Any
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pebble.bounds import Box, Part, Piece
+from pebble.bounds import Box, Piece, WorkloadPart
 from pebble.bounds import lower_bound as bound_of
-from pebble.bounds.parts import Parts, bound_parts
+from pebble.bounds.parts import SumOfParts, bound_parts
 from pebble.cdag import matrix_chain_dag
 from pebble.errors import InputError
 from pebble.families import FAMILIES, accounting, lower_bound, read_workload
@@ -26,9 +27,9 @@ GROUPED, LAYER = FAMILIES["grouped"], FAMILIES["layer"]
 
 def no_more_than(game: Game, capacity: int, variant: str, seconds: float = 3.0) -> float:
     """What some pebbling costs: the optimum, or the cheapest found in time."""
-    found = solve(game, capacity, variant, "auto", seconds)
-    assert found.upper_bound is not None
-    return float(found.upper_bound)
+    result = solve(game, capacity, variant, "auto", seconds)
+    assert result.upper_bound is not None
+    return float(result.upper_bound)
 
 
 # independent products
@@ -59,9 +60,9 @@ def test_independent_products_cost_at_least_the_sum(rows: tuple[int, ...], n: in
 
 def test_products_side_by_side_share_all_of_fast_memory() -> None:
     """Tight: at S = 4 each product alone costs 14, and the bound is the sum of two bounds with all of S."""
-    one, two = Gemm(2, 2, 2), GroupedGemm((2, 2), 2, 2)
+    single, two = Gemm(2, 2, 2), GroupedGemm((2, 2), 2, 2)
     for capacity in range(3, 9):
-        assert lower_bound(two, capacity).elements == 2 * lower_bound(one, capacity).elements
+        assert lower_bound(two, capacity).elements == 2 * lower_bound(single, capacity).elements
     assert solve(Game.from_dag(grouped_dag(two), "in-place"), 4).upper_bound == 28
 
 
@@ -80,23 +81,23 @@ def test_independent_products_with_recomputation(rows: tuple[int, ...], form: st
 def test_the_bound_is_more_than_compulsory_where_memory_is_small() -> None:
     grouped = GroupedGemm((2, 2), 2, 2)
     assert lower_bound(grouped, 3).elements > grouped.compulsory_elements
-    assert isinstance(lower_bound(grouped, 3).proof, Parts)
+    assert isinstance(lower_bound(grouped, 3).proof, SumOfParts)
 
 
 # parts that use each other's results
 
 
-def chain_parts(dims: Sequence[int]) -> tuple[Part, ...]:
+def chain_parts(dims: Sequence[int]) -> tuple[WorkloadPart, ...]:
     """((M1 M2) M3) ...: every product but the last is handed over, every left operand but the first too."""
     parts = []
     rows, last = dims[0], len(dims) - 1
     for number in range(2, len(dims)):
         inner, cols = dims[number - 1], dims[number]
         first, ends = number == 2, number == last
-        begun = (0 if first else rows * inner) + (0 if ends else rows * cols)
+        initialised = (0 if first else rows * inner) + (0 if ends else rows * cols)
         least = inner * cols + (rows * inner if first else 0) + (rows * cols if ends else 0)
-        piece = Piece("product", "", Box(rows, cols, inner), (rows * cols * inner,), begun)
-        parts.append(Part(f"P{number - 1}", (piece,), least))
+        piece = Piece("product", "", Box(rows, cols, inner), (rows * cols * inner,), initialised)
+        parts.append(WorkloadPart(f"P{number - 1}", (piece,), least))
     return tuple(parts)
 
 
@@ -184,7 +185,7 @@ def test_what_a_layer_hands_over_is_taken_off() -> None:
 def test_a_large_layer_moves_more_than_its_weights() -> None:
     layer = read_workload("llama-3-8b:layer", {"tokens": 8192})
     lower = lower_bound(layer, 40 * 2**19)
-    assert isinstance(lower.proof, Parts)
+    assert isinstance(lower.proof, SumOfParts)
     assert lower.elements > 1.5 * layer.compulsory_elements
 
 
@@ -247,6 +248,6 @@ def test_a_group_without_rows_moves_nothing() -> None:
 
 
 @pytest.mark.parametrize("rows", [(), (0, 0), (-1,), (2.5,), "12", 5, None, ("a",), (1,) * 4097])
-def test_rows_that_are_none(rows: object) -> None:
+def test_rows_that_are_none(rows: Any) -> None:
     with pytest.raises(InputError, match=r"^rows: got .*\.$"):
-        GroupedGemm(rows, 4, 4)  # type: ignore[arg-type]
+        GroupedGemm(rows, 4, 4)

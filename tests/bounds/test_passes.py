@@ -12,8 +12,9 @@ import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
-from pebble.bounds import passes
-from pebble.bounds.passes import Cutting, Grid, Run, by_cuts, crossings, least_moves, lowest, pass_bound
+from pebble.bounds import pass_search
+from pebble.bounds.pass_search import least_moves, lowest, pass_bound
+from pebble.bounds.passes import Cutting, Grid, Run, by_cuts, crossings
 from pebble.cdag import attention_dag
 from pebble.errors import InfeasibleError
 from pebble.families import accounting, lower_bound
@@ -45,7 +46,7 @@ def some_order(cells: list[tuple[int, int]], k: int, l: int, rnd: random.Random)
         lambda cell: cell[0] + rnd.random() * wide,
     ]
     cells = sorted(cells, key=rnd.choice(keys))
-    found: list[Product] = []
+    results: list[Product] = []
     together = rnd.choice([1, 1, 2, 4, 9])
     for start in range(0, len(cells), together):
         block = cells[start : start + together]
@@ -54,19 +55,19 @@ def some_order(cells: list[tuple[int, int]], k: int, l: int, rnd: random.Random)
         if rnd.random() < 0.5:
             rnd.shuffle(first)
             rnd.shuffle(second)
-        found += first + second
-    for at in range(len(found) - 1) if rnd.random() < 0.3 else ():
-        one, other = found[at : at + 2]
-        if one[1:3] != other[1:3]:
-            found[at : at + 2] = other, one
-    return found
+        results += first + second
+    for at in range(len(results) - 1) if rnd.random() < 0.3 else ():
+        single, other = results[at : at + 2]
+        if single[1:3] != other[1:3]:
+            results[at : at + 2] = other, single
+    return results
 
 
 def play(order: list[Product], capacity: int, rnd: random.Random) -> tuple[int, Counter[Value]]:
     """Moves of a legal schedule that does the products in this order, and how often each value is loaded."""
     uses_at: dict[Value, list[int]] = {}
-    for number, one in enumerate(order):
-        for value in uses(one):
+    for number, item in enumerate(order):
+        for value in uses(item):
             uses_at.setdefault(value, []).append(number)
     done, loads, moves = Counter[Value](), Counter[Value](), 0
     changed: dict[Value, bool] = {}  # what is in fast memory, and whether slow memory has it so
@@ -76,18 +77,18 @@ def play(order: list[Product], capacity: int, rnd: random.Random) -> tuple[int, 
         weight = 2 if value[0] in "YH" else 1
         return (uses_at[value][done[value]] - now) / weight if clever else rnd.random()
 
-    for number, one in enumerate(order):
-        for value in uses(one):
+    for number, item in enumerate(order):
+        for value in uses(item):
             if value not in changed:
                 if len(changed) >= capacity:
-                    away = max((x for x in changed if x not in uses(one)), key=lambda x: last_wanted(x, number))
+                    away = max((x for x in changed if x not in uses(item)), key=lambda x: last_wanted(x, number))
                     moves += changed.pop(away)
                 again = value[0] in "ABD" or done[value] > 0
                 moves, loads[value] = moves + again, loads[value] + again
                 changed[value] = False
-        for value in uses(one):
+        for value in uses(item):
             done[value] += 1
-            changed[value] |= value[0] == "Y" or (value[0] == "H" and one[0] == 1)
+            changed[value] |= value[0] == "Y" or (value[0] == "H" and item[0] == 1)
             if done[value] == len(uses_at[value]):
                 moves += value[0] == "Y"
                 del changed[value]
@@ -152,9 +153,9 @@ def test_gaps_of_lines_of_many_lengths(told: list[Run], spare: int, vectors: int
 def test_lines_under_a_mask(queries: int, keys: int, stacked: int) -> None:
     grid = Grid.causal(queries, keys, 3, 2, stacked)
     cells = [(i, j) for i in range(queries) for j in range(keys) if j <= i + keys - queries]
-    for axis, told, times in ((0, grid.rows, 1), (1, grid.columns, stacked)):
+    for axis, spec, times in ((0, grid.rows, 1), (1, grid.columns, stacked)):
         counted = sorted(times * n for n in Counter(cell[axis] for cell in cells).values())
-        listed = [run.first + run.step * i for run in told for i in range(run.lengths)]
+        listed = [run.first + run.step * i for run in spec for i in range(run.lengths)]
         assert sorted(listed) == counted
     workload = Attention(queries, keys, 3, 2, heads=stacked, kv_heads=1, causal=True)
     assert grid.compulsory == workload.compulsory_elements
@@ -185,9 +186,9 @@ def test_the_least_over_all_numbers_of_cuts(k: int, l: int, m: int, f: int, capa
         brute = min(ways[0](q).moves for q in range(300))
     else:
         brute = min(ways[0](q).joined(ways[1](p)).moves for q, p in product(range(120), repeat=2))
-    found = least_moves(tuple(ways))
-    assert found is not None
-    assert found[0] == brute
+    result = least_moves(tuple(ways))
+    assert result is not None
+    assert result[0] == brute
     assert least_moves(tuple(ways), brute) is None
 
 
@@ -207,11 +208,11 @@ def all_bounds(grid: Grid, capacity: int) -> Iterable[int]:
         for size in range(grid.spare, number + 1)
         if size * values > capacity
     ]
-    for one in ways:
-        for chosen in ((one,), *((one, other) for other in ways)):
-            found = least_moves(chosen)
-            assert found is not None
-            yield grid.compulsory + found[0]
+    for way in ways:
+        for chosen in ((way,), *((way, other) for other in ways)):
+            result = least_moves(chosen)
+            assert result is not None
+            yield grid.compulsory + result[0]
 
 
 @pytest.mark.parametrize("shape", [(2, 3, 1), (4, 2, 1), (3, 3, 1), (2, 5, 1)])
@@ -219,7 +220,7 @@ def test_below_what_the_search_finds(shape: tuple[int, int, int]) -> None:
     queries, keys, d = shape
     dag, looked = attention_dag(queries, keys, d), 0
     for capacity in (4, 5, 7):
-        answer = solve(dag, capacity, "in-place", "search", 1)
+        answer = solve(dag, capacity, "in-place", "search", 60)
         if answer.upper_bound is not None:
             for bound in all_bounds(Grid.full(queries, d, keys, d), capacity):
                 looked += 1
@@ -285,9 +286,9 @@ def test_never_rises_with_the_capacity(
     ],
 )
 def test_anchors(workload: Workload, capacity: int, least: int) -> None:
-    found = lower_bound(workload, capacity)
-    assert found.elements >= least
-    assert found.method == "pass accounting"
+    bound = lower_bound(workload, capacity)
+    assert bound.elements >= least
+    assert bound.method == "pass accounting"
 
 
 def test_only_where_nothing_is_computed_twice() -> None:
@@ -299,14 +300,14 @@ def test_only_where_nothing_is_computed_twice() -> None:
 def test_two_ways_of_huge_numbers_are_joined_in_few_steps(monkeypatch: pytest.MonkeyPatch) -> None:
     """Down along one way and the other it would take millions of steps."""
     calls = 0
-    real = passes.lowest
+    real = pass_search.lowest
 
     def counted(value: Callable[[int], int]) -> int:
         nonlocal calls
         calls += 1
         return real(value)
 
-    monkeypatch.setattr(passes, "lowest", counted)
-    found = pass_bound(Grid.full(1650947626, 4, 1190, 1), 2469)
-    assert found is None or found.elements >= found.grid.compulsory
+    monkeypatch.setattr(pass_search, "lowest", counted)
+    bound = pass_bound(Grid.full(1650947626, 4, 1190, 1), 2469)
+    assert bound is None or bound.elements >= bound.grid.compulsory
     assert calls < 200_000

@@ -5,30 +5,30 @@ import random
 import pytest
 
 from pebble.api.traffic import bound
-from pebble.bounds.box import Piece
+from pebble.bounds import Piece, WeightedBound
+from pebble.bounds.box import FRACTION_BITS, shares_of
 from pebble.bounds.chain import Chain
-from pebble.bounds.widths import Bytes, Use, Wide, best_use, chain_uses, product_uses
 from pebble.cdag.gemm import gemm_dag
 from pebble.errors import InfeasibleError, InputError, UnknownNameError
 from pebble.families import family_of, read_workload
 from pebble.reports.bound import bound_workload
 from pebble.workloads import Attention, Conv2d, Ffn, Gemm, GroupedGemm
 from pebble.workloads.base import Workload
-from pebble.workloads.widths import Room, Widths
-from tests.bounds.wide_game import chain_game, product_game
+from pebble.workloads.widths import FastMemory, Widths
+from tests.bounds.weighted_game import chain_game, product_game
 from tests.brute_force import brute_force
 
 BF16, FP8 = Widths(2, 4, 4, 2), Widths(1, 4, 4, 2)
 
 
-def strongest(uses: tuple[Use, ...], capacity: int) -> int:
+def strongest(pieces: tuple[Piece, ...], capacity: int) -> int:
     """The most that any h and any charge proves; the bound looks at fewer."""
 
-    def total(use: Use, h: int) -> int:
-        touched = sum(count * use.touched(work) for work, count in use.shares(h))
-        return Bytes(use, capacity, h, -((-touched) >> 100)).bytes
+    def total(piece: Piece, h: int) -> int:
+        touched = sum(count * piece.touched(max(0, v - piece.slack)) for v, count in shares_of(piece.work, h))
+        return -((-touched) >> FRACTION_BITS) - (h - 1) * capacity - piece.initialised + piece.added
 
-    return max(total(use, h) for use in uses for h in range(1, use.work + 1))
+    return max(total(piece, h) for piece in pieces for h in range(1, piece.work + 1))
 
 
 @pytest.mark.parametrize(
@@ -48,9 +48,9 @@ def strongest(uses: tuple[Use, ...], capacity: int) -> int:
 def test_no_product_moves_less(m: int, n: int, k: int, widths: Widths, spare: int, added: bool) -> None:
     capacity = 2 * widths.read + widths.partial + spare
     optimum = product_game(m, n, k, widths, added).least(capacity)
-    uses = product_uses(Piece.product(m, n, k, added=m * n if added else 0), widths)
+    pieces = Piece.product(m, n, k, added=m * n if added else 0).at(widths)
     assert optimum is not None
-    assert best_use(uses, capacity).bytes <= strongest(uses, capacity) <= optimum
+    assert max(piece.bound(capacity).bytes for piece in pieces) <= strongest(pieces, capacity) <= optimum
 
 
 @pytest.mark.parametrize(
@@ -70,7 +70,7 @@ def test_no_chain_moves_less(sides: tuple[int, int, int, int], widths: Widths, s
     capacity = 2 * widths.read + max(widths.hidden, widths.partial) + spare
     optimum = chain_game(m, k, f, l, widths).least(capacity)
     assert optimum is not None
-    assert strongest(chain_uses(Chain(m, k, f, l, m * f), widths), capacity) <= optimum
+    assert strongest(Chain(m, k, f, l, m * f).pieces_at(widths), capacity) <= optimum
 
 
 def test_with_one_width_the_oracle_plays_the_game_of_values() -> None:
@@ -82,8 +82,8 @@ def test_with_one_width_the_oracle_plays_the_game_of_values() -> None:
 
 
 def test_a_wider_partial_sum_costs_no_less() -> None:
-    found = [product_game(2, 1, 2, Widths(1, 1, p, 1)).least(5) for p in (1, 2, 3)]
-    assert found == sorted(x or 0 for x in found)
+    results = [product_game(2, 1, 2, Widths(1, 1, p, 1)).least(5) for p in (1, 2, 3)]
+    assert results == sorted(x or 0 for x in results)
 
 
 def random_workload(draw: random.Random) -> Workload:
@@ -124,7 +124,7 @@ def test_between_what_values_prove_and_every_schedule(seed: int) -> None:
 
 def test_the_headline_figures() -> None:
     gemm = bound_workload(Gemm(8192, 8192, 8192), cache="40MiB", accumulators="fp32")
-    assert isinstance(gemm.lower.proof, Wide)
+    assert isinstance(gemm.lower.proof, WeightedBound)
     assert gemm.lower.bytes == 606934090
     ffn = bound_workload(Ffn(8192, 4096, 11008), cache="6MiB", accumulators="fp32")
     assert ffn.lower.bytes == pytest.approx(2098879576, rel=2e-4)  # as good as the prices found
@@ -135,10 +135,10 @@ def test_the_headline_figures() -> None:
 def test_large_products_tend_to_the_root_of_the_widths() -> None:
     """2 V w sqrt(p / S) for values of w bytes and accumulators of p."""
     side, size = 2**20, 2**26
-    room = Room(size, Widths(1, 4, 4, 1))
+    memory = FastMemory(size, Widths(1, 4, 4, 1))
     family, workload = family_of(Gemm(2, 2, 2)), Gemm(side, side, side, "fp8", "fp8")
-    found = family.lower_bound(workload, size, room=room)
-    assert found.bytes == pytest.approx(2 * side**3 * (4 / size) ** 0.5, rel=0.01)
+    result = family.lower_bound(workload, size, memory=memory)
+    assert result.bytes == pytest.approx(2 * side**3 * (4 / size) ** 0.5, rel=0.01)
 
 
 def test_too_little_room_for_an_accumulator() -> None:
@@ -154,7 +154,7 @@ def test_sizes_in_values_and_unknown_widths_are_refused() -> None:
         bound_workload(Gemm(4, 4, 4), cache="80el", accumulators="fp32")
     with pytest.raises(UnknownNameError, match="did you mean fp32"):
         bound_workload(Gemm(4, 4, 4), cache="80B", accumulators="fp16")
-    with pytest.raises(InputError, match="accumulate"):
+    with pytest.raises(InputError, match="accumulators"):
         bound(Gemm(4, 4, 4), cache="80B", accumulators="fp32", buffers="pooled", sms=2)
 
 

@@ -46,7 +46,7 @@ def test_types_weigh_bytes() -> None:
     assert (dag.nodes["A[0,0]"]["weight"], dag.nodes["C[0,0]"]["weight"]) == (4, 8)
     dag = build_dag("gemm", {**shape, "dtype": "bf16", "out_dtype": "fp32"})
     assert (dag.nodes["A[0,0]"]["weight"], dag.nodes["C[0,0]"]["weight"]) == (8, 16)
-    with pytest.raises(InputError, match="without --dtype"):
+    with pytest.raises(InputError, match="without dtype"):
         build_dag("gemm", {**shape, "out_dtype": "fp32"})
 
 
@@ -55,7 +55,7 @@ def test_parameters_are_checked_by_name() -> None:
         build_dag("stencil", {})
     with pytest.raises(InputError, match="gemm: -n, -k missing, expected -m NUMBER -n NUMBER -k NUMBER"):
         build_dag("gemm", {"m": 2, "n": None})
-    with pytest.raises(InputError, match="tree: got --head-dim, expected only --leaves, --arity"):
+    with pytest.raises(InputError, match="tree: got head_dim, expected only leaves, arity"):
         build_dag("tree", {"leaves": 2, "head_dim": 3})
     with pytest.raises(InputError, match="tree: got -m,"):
         build_dag("tree", {"leaves": 2, "m": 3})
@@ -67,18 +67,18 @@ def test_labels() -> None:
 
 
 def test_statistics_of_a_gemm() -> None:
-    found = dag_statistics(gemm_dag(2, 3, 4, in_bytes=2, out_bytes=4))
-    assert (found.nodes, found.values, found.operations, found.cells) == (20 + 6 + 24, 26, 24, 6)
-    assert (found.inputs, found.outputs, found.largest_in_degree, found.depth) == (20, 6, 2, 1)
-    assert (found.input_weight, found.output_weight, found.total_weight) == (40, 24, 64)
-    assert found.compulsory_weight == 64
-    assert found.minimum_capacity == {"in-place": 8}
+    result = dag_statistics(gemm_dag(2, 3, 4, in_bytes=2, out_bytes=4))
+    assert (result.nodes, result.values, result.operations, result.cells) == (20 + 6 + 24, 26, 24, 6)
+    assert (result.inputs, result.outputs, result.largest_in_degree, result.depth) == (20, 6, 2, 1)
+    assert (result.input_weight, result.output_weight, result.total_weight) == (40, 24, 64)
+    assert result.compulsory_weight == 64
+    assert result.minimum_capacity == {"in-place": 8}
 
 
 def test_statistics_of_others() -> None:
-    found = dag_statistics(gemm_dag(2, 2, 3, form="chain"))
-    assert found.depth == found.largest_in_degree == 3
-    assert found.minimum_capacity == {
+    result = dag_statistics(gemm_dag(2, 2, 3, form="chain"))
+    assert result.depth == result.largest_in_degree == 3
+    assert result.minimum_capacity == {
         "one-shot": 4, "one-shot-sliding": 3, "recompute": 4, "recompute-sliding": 3, "in-place": 4
     }  # fmt: skip
     assert dag_statistics(tree_dag(16)).depth == 4
@@ -91,8 +91,8 @@ def test_statistics_of_others() -> None:
 
 @given(any_dags(most_weight=3))
 def test_statistics_of_anything(dag: nx.DiGraph) -> None:
-    found = dag_statistics(dag)
-    assert found.nodes == found.values + sum("accumulator" in data for _, data in dag.nodes(data=True))
-    assert found.compulsory_weight <= found.input_weight + found.output_weight
-    assert found.depth <= nx.dag_longest_path_length(dag)
-    assert max(found.minimum_capacity.values()) <= max(1, found.total_weight)
+    result = dag_statistics(dag)
+    assert result.nodes == result.values + sum("accumulator" in data for _, data in dag.nodes(data=True))
+    assert result.compulsory_weight <= result.input_weight + result.output_weight
+    assert result.depth <= nx.dag_longest_path_length(dag)
+    assert max(result.minimum_capacity.values()) <= max(1, result.total_weight)

@@ -29,13 +29,13 @@ def sensible(game: dict[str, Any]) -> bool:
         return False
     complete = {x for x in range(len(values)) if x not in by_target}
     done: set[int] = set()
-    moved = True
-    while moved:
-        moved = False
+    traffic = True
+    while traffic:
+        traffic = False
         for number, (_, target, operands, after) in enumerate(tasks):
             if number not in done and set(operands) <= complete and set(after) <= done:
                 done.add(number)
-                moved = True
+                traffic = True
                 if done.issuperset(by_target[target]):
                     complete.add(target)
     if len(done) < len(tasks):
@@ -115,16 +115,16 @@ class Oracle:
             bit = 1 << x
             if operands & ~red or before & ~done or (done & own and not self.recompute):
                 continue
-            begun = cell and bool(self.inputs & bit or done & self.updates[x])
-            if begun != bool(red & bit):
+            initialised = cell and bool(self.inputs & bit or done & self.updates[x])
+            if initialised != bool(red & bit):
                 continue
             after = (red | bit, blue if self.recompute else blue & ~bit, done | own)
-            room = held + (0 if red & bit else self.weights[x])
-            if room <= self.capacity:
+            capacity = held + (0 if red & bit else self.weights[x])
+            if capacity <= self.capacity:
                 yield 0, after
             if self.sliding:
                 for y, weight in enumerate(self.weights):
-                    if operands >> y & 1 and room - weight <= self.capacity:
+                    if operands >> y & 1 and capacity - weight <= self.capacity:
                         yield 0, (after[0] & ~(1 << y), after[1], after[2])
 
 

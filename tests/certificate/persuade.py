@@ -39,15 +39,15 @@ def persuade(document: Any, folder: Path | None = None, tries: int = 12) -> list
         except RefusedError as refusal:
             refused = refusal
         assert len(str(refused)) < 600 and str(refused).isprintable(), str(refused)
-        told = _GIVEN.search(refused.why)
-        if told is None:
+        spec = _GIVEN.search(refused.why)
+        if spec is None:
             return None
         path = path_of(refused.step)
         try:
             inside = at(document, path[:-1])
             if isinstance(inside[path[-1]], dict):  # a share: the sentence begins with the key
                 inside, path = inside[path[-1]], (*path, refused.why.partition(" ")[0].rstrip(":"))
-            inside[path[-1]] = int(told[1])
+            inside[path[-1]] = int(spec[1])
         except (KeyError, IndexError, TypeError):
             return None
     return None
@@ -55,19 +55,19 @@ def persuade(document: Any, folder: Path | None = None, tries: int = 12) -> list
 
 def mutant(document: Any, rnd: random.Random, most: int = 3) -> Any:
     """A copy with one to ``most`` changes anywhere: other values, huge ones, other types, entries swapped or copied."""
-    found = copy.deepcopy(document)
+    result = copy.deepcopy(document)
     for _ in range(rnd.randint(1, most)):
         kind = rnd.randrange(5)
         if kind < 3:
-            path, value = rnd.choice(list(leaves(found)))
+            path, value = rnd.choice(list(leaves(result)))
             if not path:
-                return found
+                return result
             options = [*changed(value), *HUGE, rnd.randrange(5), rnd.randrange(40)]
             if isinstance(value, str):
-                options += [other for _, other in leaves(found) if isinstance(other, str)][:200]
-            at(found, path[:-1])[path[-1]] = rnd.choice(options)
+                options += [other for _, other in leaves(result) if isinstance(other, str)][:200]
+            at(result, path[:-1])[path[-1]] = rnd.choice(options)
             continue
-        path, inside = rnd.choice(list(containers(found)))
+        path, inside = rnd.choice(list(containers(result)))
         if not inside:
             continue
         if isinstance(inside, dict):
@@ -86,19 +86,19 @@ def mutant(document: Any, rnd: random.Random, most: int = 3) -> Any:
             inside.insert(here, copy.deepcopy(inside[there]))
         else:
             del inside[here]
-    return found
+    return result
 
 
 def other_game(document: Any, rnd: random.Random) -> Any:
     """The certificate moved to another game by a consistent change: two values made one, a value or a task left out,
     a role changed. A pebbling that no longer fits is left out at times."""
-    found = copy.deepcopy(document)
-    game = found["statement"]["game"]
+    result = copy.deepcopy(document)
+    game = result["statement"]["game"]
     values, tasks = game["values"], game["tasks"]
     kind = rnd.randrange(4)
     if kind == 0 and len(values) > 1:
         kept, gone = rnd.sample(range(len(values)), 2)
-        renumber(found, gone, kept)
+        renumber(result, gone, kept)
     elif kind == 1 and tasks:
         gone = rnd.randrange(len(tasks))
         del tasks[gone]
@@ -108,9 +108,9 @@ def other_game(document: Any, rnd: random.Random) -> Any:
         rnd.choice(values)[2] = rnd.choice(["input", "output", "input and output", "between"])
     else:
         game["variant"] = rnd.choice(["one-shot", "one-shot-sliding", "recompute", "recompute-sliding", "in-place"])
-    if rnd.random() < 0.6 and len(found["claims"]) > 1:
-        del found["claims"][0]
-    return found
+    if rnd.random() < 0.6 and len(result["claims"]) > 1:
+        del result["claims"][0]
+    return result
 
 
 def renumber(document: Any, gone: int, kept: int) -> None:

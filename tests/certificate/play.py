@@ -30,8 +30,8 @@ def play_blocks(
     done = set()
 
     def value(**at: int) -> Value:
-        one, other = sorted(at)
-        return (names[frozenset(at)], at[one], at[other])
+        single, other = sorted(at)
+        return (names[frozenset(at)], at[single], at[other])
 
     rows = [range(i, min(i + extent[p], size[p])) for i in range(0, size[p], extent[p])]
     cols = [range(j, min(j + extent[q], size[q])) for j in range(0, size[q], extent[q])]
@@ -53,8 +53,8 @@ def play_blocks(
             for outer, inner in product(passing, held):
                 x, y = (inner, outer) if hold_p else (outer, inner)
                 three = value(**{p: x, q: y}), value(**{p: x, r: e}), value(**{q: y, r: e})
-                for one in three:
-                    memory.touch(one, one[0] == "C")
+                for item in three:
+                    memory.touch(item, item[0] == "C")
                 done.add(three)
                 if inner == held[-1] and e not in (held_q | keep_q if hold_p else held_p | keep_p):
                     memory.drop(three[2] if hold_p else three[1])
@@ -81,8 +81,8 @@ def play_banded(
     q, done = schedule["axis"], set()
 
     def value(**at: int) -> Value:
-        one, other = sorted(at)
-        return (names[frozenset(at)], at[one], at[other])
+        single, other = sorted(at)
+        return (names[frozenset(at)], at[single], at[other])
 
     # every block: its axes, its sides, and the corner that leads on with the axis along which its vectors lie
     blocks: list[tuple[str, dict[str, list[int]], Any, Any]] = []
@@ -109,8 +109,8 @@ def play_banded(
         def product_at(shared: str, x: int, y: int, e: int, r: str = r, p: str = p) -> None:
             other = p if shared == q else q
             three = value(**{shared: x, other: y}), value(**{shared: x, r: e}), value(**{other: y, r: e})
-            for one in three:
-                memory.touch(one, one[0] == "C")
+            for item in three:
+                memory.touch(item, item[0] == "C")
             done.add(three)
 
         def one_index(held: str, e: int, stay: set[int], r: str = r, p: str = p, sides: Any = sides) -> None:
@@ -129,17 +129,17 @@ def play_banded(
             other = p if shared == q else q
             lines = sides[other] if leaving else sides[other][::-1]
             groups = [lines[i : i + group] for i in range(0, len(lines), group)]
-            for one in groups if leaving else groups[::-1]:
+            for item in groups if leaving else groups[::-1]:
                 for x in sides[shared]:
-                    for y, e in product(one, chunk):
+                    for y, e in product(item, chunk):
                         product_at(shared, x, y, e)
                     if leaving:
-                        for y in one:
+                        for y in item:
                             memory.drop(value(**{shared: x, other: y}))
-                    elif one is groups[0]:
+                    elif item is groups[0]:
                         for e in chunk:
                             memory.drop(value(**{shared: x, r: e}))
-                for y, e in product(one, chunk):
+                for y, e in product(item, chunk):
                     memory.drop(value(**{other: y, r: e}))
             for x, e in product(set(sides[shared]) - stay, chunk):
                 memory.drop(value(**{shared: x, r: e}))
@@ -258,8 +258,8 @@ def _first(
         a_stays, b_stays = ("A", rows[0], t) in own, weights(t, cols[0])[0] in own
         hold_a = a_stays or (not b_stays and len(rows) <= shape.streams * len(cols))
         pairs = product(cols, rows) if hold_a else product(rows, cols)
-        for one, other in pairs:
-            i, j = (other, one) if hold_a else (one, other)
+        for item, other in pairs:
+            i, j = (other, item) if hold_a else (item, other)
             if sees(i, j):
                 for u, w in enumerate(weights(t, j)):
                     if hold_a:  # one weight at a time: see below
@@ -326,8 +326,8 @@ def _second(memory: Memory, shape: Any, rows: Any, cols: Any, sees: Any, done_wi
     for q in range(shape.l):
         y_stays, d_stays = ("Y", rows[0], q) in own, ("D", cols[0], q) in own
         hold_y = y_stays or (not d_stays and len(rows) <= len(cols))
-        for one, other in product(cols, rows) if hold_y else product(rows, cols):
-            i, j = (other, one) if hold_y else (one, other)
+        for item, other in product(cols, rows) if hold_y else product(rows, cols):
+            i, j = (other, item) if hold_y else (item, other)
             if sees(i, j):
                 memory.touch(("H", i, j))
                 memory.touch(("D", j, q))

@@ -12,16 +12,15 @@ from fractions import Fraction
 from math import log
 from typing import Any
 
-from pebble.bounds import Chain, Recomputed
+from pebble.bounds import Chain, NotCertifiedError, Recomputed
 from pebble.certificate import FORMAT, VERSION, RefusedError
 from pebble.certificate.geometry import Box, prove_touched
-from pebble.certificate.lines import Kind, Lines
-from pebble.certificate.lower import Part, _chain, _parts, line_forms
-from pebble.certificate.schedules import Memory, moved_by
-from pebble.certificate.statement import Workload
-from pebble.certificate.upper import Moved
-from pebble.proof.certificate import segments_json
-from pebble.proof.shares import NotCertifiedError, recomputed_shares
+from pebble.certificate.line_forms import line_forms
+from pebble.certificate.lines import Lines, ValueKind
+from pebble.certificate.schedules import Memory, traffic_of
+from pebble.certificate.segments import SegmentTerm, parts_of
+from pebble.certificate.statement import Workload, chain_of
+from pebble.certificate.upper import ScheduleTraffic
 from tests.certificate.mutate import at
 from tests.certificate.persuade import path_of, persuade
 
@@ -78,26 +77,26 @@ def lower_proofs(workload: Workload, game: dict[str, str], rnd: random.Random) -
     if not separate:
         yield {"theorem": "compulsory"}
     if game["recompute"] == "allowed" and workload.family in ("ffn", "attention"):
-        m, k, f, l, cells = _chain(workload)
+        m, k, f, l, cells = chain_of(workload)
         for h in numbers_of_segments(cells * l, rnd):
             redone = Recomputed(Chain(m, k, f, l, cells), 3, True, h, 0)
-            yield {"theorem": RECOMPUTE[0], **segments_json(redone, recomputed_shares(redone))}
+            yield redone.claim()
         for h in numbers_of_segments(cells * (k + l), rnd):
             with suppress(NotCertifiedError):
                 redone = Recomputed(Chain(m, k, f, l, cells), 3, False, h, 0)
-                yield {"theorem": RECOMPUTE[1], **segments_json(redone, recomputed_shares(redone))}
+                yield redone.claim()
         return
     yield from segment_proofs(workload, rnd)
     if not separate:
         yield from line_proofs(workload, rnd)
         yield from pass_proofs(workload, rnd)
     if separate:
-        m, k, f, l, cells = _chain(workload)
+        m, k, f, l, cells = chain_of(workload)
         streams = 2 if workload.option.get("gated") else 1
         kernels: list[list[dict[str, Any]]] = []
         for part in (
-            Part(Box(m, streams * f, k), streams * cells * k, (streams - 1) * cells),
-            Part(Box(m, l, f), cells * l, 0),
+            SegmentTerm(Box(m, streams * f, k), streams * cells * k, (streams - 1) * cells),
+            SegmentTerm(Box(m, l, f), cells * l, 0),
         ):
             kernels.append([{"theorem": "compulsory"}])
             for h in numbers_of_segments(part.products, rnd):
@@ -111,7 +110,7 @@ def lower_proofs(workload: Workload, game: dict[str, str], rnd: random.Random) -
 
 def segment_proofs(workload: Workload, rnd: random.Random) -> Iterator[dict[str, Any]]:
     """Proofs by segments, as strong as whole numbers make them."""
-    for form, part in _parts(workload).items():
+    for form, part in parts_of(workload).items():
         for h in numbers_of_segments(part.products, rnd):
             shares = _shares(part.box, part.products, h)
             yield {"theorem": "segments", "form": form, "segments": h, "shares": shares}
@@ -119,7 +118,7 @@ def segment_proofs(workload: Workload, rnd: random.Random) -> Iterator[dict[str,
 
 def line_proofs(workload: Workload, rnd: random.Random) -> Iterator[dict[str, Any]]:
     """Proofs by lines at prices of all sizes, each kind where its charge is least in floating point."""
-    for form, (kinds, work, _) in line_forms(workload).items():
+    for form, (kinds, work, *_) in line_forms(workload).items():
         for h in numbers_of_segments(work, rnd):
             for rho in (Fraction(1), Fraction(rnd.randint(1, 5), rnd.randint(1, 4))):
                 for power in range(-6, 7):
@@ -132,7 +131,7 @@ def line_proofs(workload: Workload, rnd: random.Random) -> Iterator[dict[str, An
                         entropy = sum(count * size * log(size) for size, count in spread)
                         return kind.first + (s - 1) * min(kind.again, rho * kind.room) + mu * entropy
 
-                    def best(kind: Kind, mu: Fraction = mu, rho: Fraction = rho, h: int = h) -> int:
+                    def best(kind: ValueKind, mu: Fraction = mu, rho: Fraction = rho, h: int = h) -> int:
                         if isinstance(kind, Lines):
                             return min(range(1, min(kind.length, h) + 1), key=lambda s: charge(kind, s))
                         for n in range(h + 1):
@@ -142,19 +141,19 @@ def line_proofs(workload: Workload, rnd: random.Random) -> Iterator[dict[str, An
                         return 1
 
                     minima = [best(kind) for kind in kinds]
-                    told = {"theorem": "lines", "form": form, "segments": h}
-                    yield {**told, "mu": str(mu), "rho": str(rho), "minima": minima}
+                    fields = {"theorem": "lines", "form": form, "segments": h}
+                    yield {**fields, "mu": str(mu), "rho": str(rho), "minima": minima}
 
 
 def pass_proofs(workload: Workload, rnd: random.Random) -> Iterator[dict[str, Any]]:
     """Proofs by passes, with segments of all sizes, one way of cutting and two."""
     if workload.family not in ("ffn", "attention"):
         return
-    m, _, f, *_ = _chain(workload)
+    m, _, f, *_ = chain_of(workload)
     ways = [{"by": by, "vectors": size} for by, most in (("columns", f), ("rows", m)) for size in range(1, most + 1)]
     ways = rnd.sample(ways, min(8, len(ways)))
-    for number, one in enumerate(ways):
-        for cuttings in ([one], *([one, other] for other in ways[:number])):
+    for number, item in enumerate(ways):
+        for cuttings in ([item], *([item, other] for other in ways[:number])):
             yield {"theorem": "passes", "cuttings": cuttings}
 
 
@@ -215,15 +214,15 @@ def _text(number: Fraction) -> str:
 
 def _fractions(proof: Any) -> list[Callable[[Any], tuple[Any, str]]]:
     """Where the numbers that a proof may choose freely stand."""
-    found: list[Callable[[Any], tuple[Any, str]]] = [
+    results: list[Callable[[Any], tuple[Any, str]]] = [
         lambda p, key=key: (p, key) for key in ("phi", "lambda", "mu", "rho") if key in proof
     ]
     for number, share in enumerate(proof.get("shares", ())):
         if isinstance(share.get("touched"), str):
-            found.append(lambda p, n=number: (p["shares"][n], "touched"))
+            results.append(lambda p, n=number: (p["shares"][n], "touched"))
         if "counts_at_least" in share:
-            found.append(lambda p, n=number: (p["shares"][n], "counts_at_least"))
-    return found
+            results.append(lambda p, n=number: (p["shares"][n], "counts_at_least"))
+    return results
 
 
 def _copy(value: Any) -> Any:
@@ -239,7 +238,7 @@ def random_schedule(workload: Workload, rnd: random.Random) -> dict[str, Any]:
         return _product(size["m"], size["n"], size["k"], rnd)
     if workload.family == "conv2d":
         return _convolution(size, rnd)
-    m, k, f, l, _ = _chain(workload)
+    m, k, f, l, _ = chain_of(workload)
     if rnd.random() < 0.3:
         first, last = _product(m, f, k, rnd), _product(m, l, f, rnd)
         if workload.family == "attention":
@@ -362,7 +361,7 @@ def _bands(m: int, k: int, f: int, l: int, rnd: random.Random) -> dict[str, Any]
     return {"kind": "bands", "side": side, "runs": runs}
 
 
-def settled(count: Callable[[], Moved], schedule: dict[str, Any]) -> Moved | None:
+def settled(count: Callable[[], ScheduleTraffic], schedule: dict[str, Any]) -> ScheduleTraffic | None:
     """What a schedule moves, after what it keeps and cannot is set to nothing; None if something else is wrong."""
     for _ in range(12):
         try:
@@ -378,11 +377,12 @@ def settled(count: Callable[[], Moved], schedule: dict[str, Any]) -> Moved | Non
 def upper_at_random(told: dict[str, Any], workload: Workload, rnd: random.Random) -> Claim | None:
     """A schedule at random, claimed at the least capacity that the checker takes."""
     schedule = random_schedule(workload, rnd)
-    moved = settled(lambda: moved_by(workload, Memory(10**30), schedule, "schedule"), schedule)
-    if moved is None:
+    traffic = settled(lambda: traffic_of(workload, Memory(10**30), schedule, "schedule"), schedule)
+    if traffic is None:
         return None
     claim = {
-        "claim": "upper bound", "capacity_elements": max(3, moved.peak), "elements": moved.elements,
-        "moved": {"loads": moved.loads, "stores": moved.stores, "peak_elements": moved.peak}, "schedule": schedule,
+        "claim": "upper bound", "capacity_elements": max(3, traffic.peak), "elements": traffic.elements,
+        "moved": {"loads": traffic.loads, "stores": traffic.stores, "peak_elements": traffic.peak},
+        "schedule": schedule,
     }  # fmt: skip
     return accepted(told, claim)

@@ -9,13 +9,15 @@ from fractions import Fraction
 from typing import Any
 from unittest.mock import patch
 
-from pebble.certificate import RefusedError, wide_lines
-from pebble.certificate.lines import Kind, Lines
-from pebble.certificate.lower import _chain
-from pebble.certificate.schedules import Memory, bytes_moved, moved_by
-from pebble.certificate.statement import Widths, Workload
-from pebble.certificate.widths import Kernel, Use, _kernels
-from pebble.proof.shares import least_sum
+from pebble.bounds.shares import least_sum
+from pebble.certificate import RefusedError, theorems
+from pebble.certificate.chain_lines import Hidden
+from pebble.certificate.lines import Lines, ValueKind
+from pebble.certificate.lower import kernels_of
+from pebble.certificate.schedules import Memory, traffic_bytes, traffic_of
+from pebble.certificate.segments import Use, use_of
+from pebble.certificate.statement import ClaimedWidths, Workload, chain_of
+from pebble.certificate.theorems import IN_BYTES, KernelClaim
 from tests.certificate.persuade import persuade
 from tests.certificate.strongest import (
     _bands,
@@ -32,18 +34,18 @@ Claim = dict[str, Any]
 LARGE = 10**8
 
 
-def some_widths(workload: Workload, rnd: random.Random) -> Widths:
+def some_widths(workload: Workload, rnd: random.Random) -> ClaimedWidths:
     """Partial sums as wide as what they become, or wider by any number of bytes."""
     read, written = workload.in_width, workload.out_width
-    return Widths(read, read + rnd.choice([0, 0, 1, 2, 3, 9]), written + rnd.choice([0, 0, 1, 2, 5, 9]), written)
+    return ClaimedWidths(read, read + rnd.choice([0, 0, 1, 2, 3, 9]), written + rnd.choice([0, 0, 1, 2, 5, 9]), written)
 
 
-def moved_in_bytes(workload: Workload, widths: Widths, capacity: int, schedule: dict[str, Any]) -> int:
+def moved_in_bytes(workload: Workload, widths: ClaimedWidths, capacity: int, schedule: dict[str, Any]) -> int:
     """Bytes that a schedule moves, as the checker counts them."""
-    return bytes_moved(workload, moved_by(workload, Memory(capacity, widths), schedule, "schedule"), widths)
+    return traffic_bytes(workload, traffic_of(workload, Memory(capacity, widths), schedule, "schedule"), widths)
 
 
-def least_room(workload: Workload, widths: Widths, schedule: dict[str, Any]) -> int:
+def least_room(workload: Workload, widths: ClaimedWidths, schedule: dict[str, Any]) -> int:
     """The fewest bytes in which the checker takes a schedule."""
     low, high = 2, LARGE
     while high - low > 1:
@@ -61,7 +63,7 @@ def random_in_bytes(workload: Workload, rnd: random.Random) -> dict[str, Any]:
     """Parameters of a schedule that may make sense, of the kinds that bytes alone know too."""
     if workload.family != "ffn" or rnd.random() < 0.7:
         return random_schedule(workload, rnd)
-    m, k, f, l, _ = _chain(workload)
+    m, k, f, l, _ = chain_of(workload)
     columns = rnd.randint(0, l - 1)
     schedule = {"kind": "phases", "columns": columns, "first": _bands(m, k, f, columns, rnd)}
     if rnd.random() < 0.4:
@@ -81,33 +83,33 @@ def random_in_bytes(workload: Workload, rnd: random.Random) -> dict[str, Any]:
     return {**schedule, "rest": {"kind": "banded", "axis": "m", "bands": slabs}, "handed": handed}
 
 
-def upper_in_bytes(workload: Workload, widths: Widths, rnd: random.Random) -> tuple[int, int] | None:
+def upper_in_bytes(workload: Workload, widths: ClaimedWidths, rnd: random.Random) -> tuple[int, int] | None:
     """(bytes of room, bytes moved) of a schedule at random, as the checker counts them."""
     schedule = random_in_bytes(workload, rnd)
-    moved = settled(lambda: moved_in_bytes(workload, widths, LARGE, schedule), schedule)  # type: ignore[arg-type, return-value]
-    return None if moved is None else (least_room(workload, widths, schedule), moved)  # type: ignore[return-value]
+    traffic = settled(lambda: moved_in_bytes(workload, widths, LARGE, schedule), schedule)
+    return None if traffic is None else (least_room(workload, widths, schedule), traffic)
 
 
 def _shares(use: Use, h: int) -> list[dict[str, Any]]:
     """Every segment with all that means prove it touches."""
     small, longer = divmod(use.work, h)
-    found = []
+    results = []
     for work, count in [(small, h - longer)] + ([(small + 1, longer)] if longer else []):
         work = max(0, work - max(use.weights) + 1)
         kinds = []
         for limits, product in use.kinds:
             touched, multipliers = least_sum([limit * work for limit in limits], product * work * work)
             kinds.append({"bytes": str(touched), "multipliers": [str(p) for p in multipliers]})
-        found.append({"work": work, "segments": count, "kinds": kinds})
-    return found
+        results.append({"work": work, "segments": count, "kinds": kinds})
+    return results
 
 
-def _segments(kernel: Kernel, widths: Widths, rnd: random.Random) -> Iterator[dict[str, Any]]:
-    chain = kernel.workload.linked and kernel.product is None
+def _segments(kernel: KernelClaim, widths: ClaimedWidths, rnd: random.Random) -> Iterator[dict[str, Any]]:
+    chain = kernel.workload.linked and kernel.kernel is None
     for form in ("product", "convolution", "chain", "gated chain", "gate's chain", ""):
         for _ in range(4):
             weights = [rnd.choice([1, 1, 2, rnd.randint(1, 9)]) for _ in range(2)] if chain else [1]
-            low, high = (kernel.written or widths.written), (kernel.partial or widths.partial)
+            low, high = widths.written, widths.partial
             charges = {
                 "hidden_cell_bytes": rnd.randint(widths.read, widths.hidden) if chain else 0,
                 "output_cell_bytes": rnd.randint(low, high),
@@ -115,14 +117,14 @@ def _segments(kernel: Kernel, widths: Widths, rnd: random.Random) -> Iterator[di
             }
             proof = {"theorem": "segments", "form": form, **charges, "segments": 1, "shares": []}
             with suppress(RefusedError):
-                use = kernel._use(widths, proof, "proof")
+                use = use_of(kernel.workload, kernel.kernel, widths, proof, "proof")
                 for h in numbers_of_segments(use.work, rnd):
                     yield {**proof, "segments": h, "shares": _shares(use, h)}
 
 
-def _minimum(kind: Kind, h: int, mu: Fraction, rho: Fraction) -> Any:
+def _minimum(kind: ValueKind, h: int, mu: Fraction, rho: Fraction) -> Any:
     """What a certificate tells of one kind of value: the first place that the checker takes."""
-    most = min(h, kind.length if isinstance(kind, Lines) else kind.k + kind.l)  # type: ignore[attr-defined]
+    most = min(h, kind.length if isinstance(kind, Lines | Hidden) else 0)
     places: list[Any] = list(range(most + 1))
     if not isinstance(kind, Lines):
         places += [[s, j] for s in range(1, most + 1) for j in range(1, most + 1)] if most < 12 else []
@@ -133,35 +135,41 @@ def _minimum(kind: Kind, h: int, mu: Fraction, rho: Fraction) -> Any:
     return None
 
 
-def _line_problems(kernel: Kernel, widths: Widths, rnd: random.Random) -> Iterator[tuple[dict[str, Any], Any, int]]:
+def _line_problems(
+    kernel: KernelClaim, widths: ClaimedWidths, rnd: random.Random
+) -> Iterator[tuple[dict[str, Any], Any, int]]:
     """(form and weights, kinds of values, work) of each way in which the checker applies the line theorem."""
     for form in ("product", "convolution", "chain", "gated chain", "gate's chain", "first kernel", "second kernel"):
         for weights in ({}, {"work_weights": [1, 1]}, {"work_weights": [rnd.randint(1, 5), rnd.randint(1, 5)]}):
-            told = {"theorem": "lines", "form": form, **weights}
-            with patch.object(wide_lines, "by_lines", return_value=0) as applied, suppress(RefusedError):
-                kernel.moves(widths, LARGE, told, "proof")
-            if applied.called and ("work_weights" in told) == kernel.workload.linked:
-                yield told, applied.call_args.args[0], applied.call_args.args[1]
+            fields = {"theorem": "lines", "form": form, **weights}
+            with patch.object(theorems, "by_lines", return_value=0) as applied, suppress(RefusedError):
+                kernel.moves(fields, "proof", IN_BYTES)
+            if applied.called and form in applied.call_args.args[0]:
+                result = applied.call_args.args[0][form]
+                if "work_weights" not in fields or kernel.workload.linked:
+                    yield fields, result.kinds, result.work
 
 
-def _lines(kernel: Kernel, widths: Widths, rnd: random.Random) -> Iterator[dict[str, Any]]:
-    for told, kinds, work in _line_problems(kernel, widths, rnd):
+def _lines(kernel: KernelClaim, widths: ClaimedWidths, rnd: random.Random) -> Iterator[dict[str, Any]]:
+    for spec, kinds, work in _line_problems(kernel, widths, rnd):
         for h in numbers_of_segments(work, rnd):
             for _ in range(4):
                 rho = Fraction(rnd.randint(12, 24), 12) if rnd.random() < 0.7 else Fraction(rnd.randint(0, 36), 12)
                 mu = Fraction(rnd.randint(9, 20), 12) * Fraction(3, 2) ** rnd.randint(-8, 8)
                 minima = [_minimum(kind, h, mu, rho) for kind in kinds]
                 if None not in minima:
-                    yield {**told, "segments": h, "mu": str(mu), "rho": str(rho), "minima": minima}
+                    yield {**spec, "segments": h, "mu": str(mu), "rho": str(rho), "minima": minima}
 
 
-def lower_proofs(workload: Workload, widths: Widths, rnd: random.Random) -> list[dict[str, Any]]:
+def lower_proofs(workload: Workload, widths: ClaimedWidths, rnd: random.Random) -> list[dict[str, Any]]:
     """Proofs of all theorems about a workload of one kernel; free numbers at random, the rest as strong as may be."""
-    (kernel,) = _kernels(workload, widths, separate=False)
+    ((kernel, _),) = kernels_of(workload, widths, LARGE, separate=False)
     return [*_segments(kernel, widths, rnd), *_lines(kernel, widths, rnd), *pass_proofs(workload, rnd)]
 
 
-def lower_in_bytes(told: dict[str, Any], widths: Widths, capacity: int, proofs: list[dict[str, Any]]) -> Claim | None:
+def lower_in_bytes(
+    told: dict[str, Any], widths: ClaimedWidths, capacity: int, proofs: list[dict[str, Any]]
+) -> Claim | None:
     """The lower claim with the most bytes that the checker takes."""
     best: Claim | None = None
     for proof in proofs:

@@ -14,13 +14,13 @@ import pytest
 
 from pebble.bounds import in_bytes
 from pebble.bounds.accounting import lower_bound
-from pebble.certificate.statement import Widths, read_workload
+from pebble.certificate.statement import ClaimedWidths, read_workload
 from pebble.errors import InfeasibleError, InputError
 from pebble.families import FAMILIES, accounting, family_of
 from pebble.reports.bound import bound_workload
-from pebble.workloads.widths import Room
+from pebble.workloads.widths import FastMemory
 from pebble.workloads.widths import Widths as Wide
-from tests.bounds.wide_game import chain_game, product_game
+from tests.bounds.weighted_game import chain_game, product_game
 from tests.certificate.persuade import mutant, persuade
 from tests.certificate.strongest_bytes import lower_in_bytes, lower_proofs, some_widths, upper_in_bytes
 from tests.certificate.test_adversary_workloads import medium
@@ -34,22 +34,22 @@ SEEDS = [*range(2), *(pytest.param(seed, marks=pytest.mark.slow) for seed in ran
 def test_no_two_claims_contradict_each_other(family: str, seed: int) -> None:
     """The cheapest of schedules at random against the strongest bounds, in the room of the schedule."""
     rnd = random.Random(f"{family} {seed}")
-    told = medium(rnd, family)
-    workload = read_workload(told, "workload")
+    spec = medium(rnd, family)
+    workload = read_workload(spec, "workload")
     widths, met = some_widths(workload, rnd), 0
-    uppers = [found for _ in range(80) if (found := upper_in_bytes(workload, widths, rnd)) is not None]
+    uppers = [result for _ in range(80) if (result := upper_in_bytes(workload, widths, rnd)) is not None]
     proofs = lower_proofs(workload, widths, rnd)
-    for room, moved in sorted(uppers, key=lambda found: (found[0] * found[1] ** 2, found))[:6]:
-        lower = lower_in_bytes(told, widths, room, proofs)
+    for capacity, traffic in sorted(uppers, key=lambda found: (found[0] * found[1] ** 2, found))[:6]:
+        lower = lower_in_bytes(spec, widths, capacity, proofs)
         if lower is not None:
             # attention: one of equal groups
-            assert lower["bytes"] <= moved, (room, widths, lower)
+            assert lower["bytes"] <= traffic, (capacity, widths, lower)
             met += 1
     assert met or not uppers
 
 
 @lru_cache
-def optimum(told: tuple[tuple[str, Any], ...], widths: Widths, capacity: int) -> int | None:
+def optimum(told: tuple[tuple[str, Any], ...], widths: ClaimedWidths, capacity: int) -> int | None:
     """Exact, of a tiny product or chain."""
     sizes = dict(told)
     w: Any = widths
@@ -79,20 +79,20 @@ def test_no_claim_is_beyond_the_optimum(seed: int) -> None:
     rnd = random.Random(seed)
     met = 0
     for _ in range(4):
-        told = tiny(rnd)
-        workload = read_workload(told, "workload")
+        spec = tiny(rnd)
+        workload = read_workload(spec, "workload")
         widths = some_widths(workload, rnd)
         cheapest: dict[int, int] = {}
         for _ in range(40):
-            found = upper_in_bytes(workload, widths, rnd)
-            if found is not None:
-                cheapest[found[0]] = min(found[1], cheapest.get(*found))
+            result = upper_in_bytes(workload, widths, rnd)
+            if result is not None:
+                cheapest[result[0]] = min(result[1], cheapest.get(*result))
         proofs = lower_proofs(workload, widths, rnd)
-        for room, moved in sorted(cheapest.items())[:3]:
-            least = optimum(tuple(told.items()), widths, room)
-            assert least is not None and moved >= least, (told, widths, room, moved, least)
-            lower = lower_in_bytes(told, widths, room, proofs)
-            assert lower is None or lower["bytes"] <= least, (told, widths, room, least, lower)
+        for capacity, traffic in sorted(cheapest.items())[:3]:
+            least = optimum(tuple(spec.items()), widths, capacity)
+            assert least is not None and traffic >= least, (spec, widths, capacity, traffic, least)
+            lower = lower_in_bytes(spec, widths, capacity, proofs)
+            assert lower is None or lower["bytes"] <= least, (spec, widths, capacity, least, lower)
             met += lower is not None
     assert met
 
@@ -112,24 +112,24 @@ def false_claim(told: dict[str, Any], claim: dict[str, Any]) -> str | None:
     """
     shape, partial, capacity = shape_of(told), claim["widths_bytes"], claim["capacity_bytes"]
     widths = Wide(shape.in_bytes, partial["partial_hidden"], partial["partial_output"], shape.out_bytes)
-    room = Room(capacity, widths)
+    memory = FastMemory(capacity, widths)
     if claim["claim"] == "lower bound in bytes":
         try:
-            known = family_of(shape).best_schedule(shape, room)
+            known = family_of(shape).best_schedule(shape, memory)
         except (InfeasibleError, InputError):
             return None
         too_large = claim["game"]["kernels"] == "fused" and known is not None and known.bytes < claim["bytes"]
         return f"a schedule moves {known.bytes}" if too_large else None
     values = lower_bound(accounting(shape), max(3, capacity // shape.narrowest_bytes))
-    if claim["bytes"] < in_bytes(accounting(shape), values, room).bytes:
+    if claim["bytes"] < in_bytes(accounting(shape), values, memory).bytes:
         return "it is below a bound"
     if not turns(claim["schedule"]):
         workload = read_workload(told, "workload")
-        held, moved = played(
-            workload, Widths(widths.read, widths.hidden, widths.partial, widths.written), claim["schedule"]
+        held, traffic = played(
+            workload, ClaimedWidths(widths.read, widths.hidden, widths.partial, widths.written), claim["schedule"]
         )
-        if (held > capacity, moved) != (False, claim["bytes"]):
-            return f"a play holds {held} and moves {moved}"
+        if (held > capacity, traffic) != (False, claim["bytes"]):
+            return f"a play holds {held} and moves {traffic}"
     return None
 
 
@@ -140,11 +140,11 @@ def test_no_false_claim_about_a_workload(family: str, seed: int) -> None:
     rnd = random.Random(f"{family} {seed} mutants")
     shape = shape_of({**medium(rnd, family), "dtype": "bf16", "out_dtype": "bf16"})
     try:
-        found = bound_workload(shape, cache=f"{rnd.randint(20, 900)}B", accumulators="fp32")
+        result = bound_workload(shape, cache=f"{rnd.randint(20, 900)}B", accumulators="fp32")
     except InfeasibleError:
         return
-    original = json.loads(json.dumps(found.certificate()))
-    claims = [one for one in original["claims"] if "in bytes" in one["claim"]]
+    original = json.loads(json.dumps(result.certificate()))
+    claims = [item for item in original["claims"] if "in bytes" in item["claim"]]
     if not claims:  # counting values proves more, and no schedule is known
         return
     taken = 0
@@ -153,11 +153,11 @@ def test_no_false_claim_about_a_workload(family: str, seed: int) -> None:
         if persuade(changed) is None:
             continue
         taken += 1
-        told = changed["statement"]["workload"]
-        if max(value for value in told.values() if type(value) is int) > 60:
+        spec = changed["statement"]["workload"]
+        if max(value for value in spec.values() if type(value) is int) > 60:
             continue  # too long a play
         for claim in changed["claims"]:
             if "in bytes" in claim["claim"] and claim["capacity_bytes"] < 10**6:
-                why = false_claim(told, claim)
-                assert why is None, (number, why, told, claim)
+                why = false_claim(spec, claim)
+                assert why is None, (number, why, spec, claim)
     assert taken > 15

@@ -58,9 +58,9 @@ def truth(told: dict[str, Any]) -> int | None:
 
 def assert_true(document: Any, what: object) -> None:
     """An accepted certificate of a game: the game makes sense, and every claim holds."""
-    told = document["statement"]["game"]
-    assert sensible(told), what
-    optimum = truth(told)
+    spec = document["statement"]["game"]
+    assert sensible(spec), what
+    optimum = truth(spec)
     for claim in document["claims"]:
         if claim["claim"] == "pebbling":
             assert optimum is not None and claim["cost"] >= optimum, (what, optimum, claim)
@@ -74,18 +74,18 @@ def made(rnd: random.Random, kind: str, folder: Path) -> dict[str, Any] | None:
         shape, capacity = rnd.choice([((1, 1, 2), 3), ((1, 2, 2), 3), ((1, 2, 2), 4), ((2, 2, 1), 3), ((2, 1, 2), 3)])
         dag, game = gemm_dag(*shape), Game.from_dag(gemm_dag(*shape))
     else:
-        told = random_game(
+        spec = random_game(
             rnd, rnd.choice(VARIANTS) if kind == "compulsory" else "one-shot", 0.0, 5, kind == "compulsory"
         )
-        dag = as_dag(told)
-        if dag is None or not sensible(told):
+        dag = as_dag(spec)
+        if dag is None or not sensible(spec):
             return None
-        game, capacity = Game.from_dag(dag, told["variant"]), told["capacity"]
-    found = brute_force_pebbling(dag, capacity, str(game.variant))
-    if found is None or found[0] == 0:
+        game, capacity = Game.from_dag(dag, spec["variant"]), spec["capacity"]
+    result = brute_force_pebbling(dag, capacity, str(game.variant))
+    if result is None or result[0] == 0:
         return None
-    cost, moves = found
-    pebbling = Pebbling(game.variant, capacity, tuple(Move(*move) for move in moves), cost)  # type: ignore[arg-type]
+    cost, moves = result
+    pebbling = Pebbling(game.variant, capacity, tuple(Move(*move) for move in moves), cost)
     return certified(game, capacity, cost, folder / "c.json", pebbling)
 
 
@@ -118,8 +118,8 @@ def test_no_table_proves_too_much(kind: str, seed: int, tmp_path: Path) -> None:
     original = made(rnd, kind, tmp_path)
     if original is None:
         return
-    told = original["statement"]["game"]
-    optimum, game = truth(told), read_game(told, "game")
+    spec = original["statement"]["game"]
+    optimum, game = truth(spec), read_game(spec, "game")
     assert optimum is not None
     for number in range(40):
         raised = optimum + rnd.choice([1, 1, 2, 5])
@@ -136,10 +136,10 @@ def test_no_table_proves_too_much(kind: str, seed: int, tmp_path: Path) -> None:
 
 
 def _positions_attack(game: Any, cost: int, rnd: random.Random, folder: Path) -> dict[str, Any] | None:
-    found = positions_proof(game, cost, float("inf"))
-    assert found is not None
+    result = positions_proof(game, cost, float("inf"))
+    assert result is not None
     magic, size = positions.MAGIC, 3 * -(-len(game.names) // 8) + 2
-    body = found[2][len(magic) :]
+    body = result[2][len(magic) :]
     records = [body[i : i + size] for i in range(0, len(body), size)]
     computed = positions.Moves(game).computed
     for _ in range(rnd.randint(1, 4)):
@@ -189,16 +189,16 @@ def _potential_attack(
 def test_games_that_make_no_sense_are_refused_everywhere(seed: int) -> None:
     rnd = random.Random(seed)
     for number in range(30):
-        told = random_game(rnd, VARIANTS[number % 5], rnd.choice([0.0, 0.5]))
-        good = sensible(told)
-        dag = as_dag(told)
-        outcomes = {"game": _taken(lambda told=told: as_game(told))}
-        outcomes["checker"] = _taken(lambda told=told: read_game(shuffled(told, rnd), "game"))
+        spec = random_game(rnd, VARIANTS[number % 5], rnd.choice([0.0, 0.5]))
+        good = sensible(spec)
+        dag = as_dag(spec)
+        outcomes = {"game": _taken(lambda told=spec: as_game(told))}
+        outcomes["checker"] = _taken(lambda told=spec: read_game(shuffled(told, rnd), "game"))
         if dag is not None:
-            outcomes["DAG"] = _taken(lambda dag=dag, told=told: Game.from_dag(dag, told["variant"]))
-            optimum = _taken(lambda dag=dag, told=told: brute_force(dag, told["capacity"], told["variant"]))
+            outcomes["DAG"] = _taken(lambda dag=dag, told=spec: Game.from_dag(dag, told["variant"]))
+            optimum = _taken(lambda dag=dag, told=spec: brute_force(dag, told["capacity"], told["variant"]))
             assert optimum or not good  # it knows of values that no output needs, not of what else is wrong
-        assert set(outcomes.values()) == {good}, (number, outcomes, told)
+        assert set(outcomes.values()) == {good}, (number, outcomes, spec)
 
 
 def _taken(build: Any) -> bool:
@@ -214,30 +214,30 @@ def test_checker_and_referee_agree_on_moves(seed: int) -> None:
     rnd = random.Random(seed)
     legal = 0
     for number in range(60):
-        told = random_game(rnd, VARIANTS[number % 5])
-        dag = as_dag(told)
+        spec = random_game(rnd, VARIANTS[number % 5])
+        dag = as_dag(spec)
         if dag is None:
             continue
-        found = brute_force_pebbling(dag, told["capacity"], told["variant"])
-        moves = [list(move) for move in found[1]] if found else []
-        names = [name for name, _, _ in told["values"]] + [name for name, _, _, _ in told["tasks"]]
+        result = brute_force_pebbling(dag, spec["capacity"], spec["variant"])
+        moves = [list(move) for move in result[1]] if result else []
+        names = [name for name, _, _ in spec["values"]] + [name for name, _, _, _ in spec["tasks"]]
         for _ in range(rnd.randrange(3)):
             word = rnd.choice(["load", "store", "delete", "compute", "slide"])
             new = [word, rnd.choice(names)] + ([rnd.choice(names)] if word == "slide" else [])
             i = rnd.randrange(len(moves) + 1)
             moves[i : i + rnd.randrange(2)] = [new] if rnd.random() < 0.7 else []
-        game = as_game(told)
+        game = as_game(spec)
         try:
-            cost: int | None = replay(read_game(told, "game"), moves, "moves")
+            cost: int | None = replay(read_game(spec, "game"), moves, "moves")
         except RefusedError:
             cost = None
-        pebbling = Pebbling(game.variant, told["capacity"], tuple(Move(*m) for m in moves), cost or 0)  # type: ignore[arg-type]
+        pebbling = Pebbling(game.variant, spec["capacity"], tuple(Move(*m) for m in moves), cost or 0)
         if cost is None:
             with pytest.raises(PebbleError):
                 referee_replay(game, pebbling)
         else:
             legal += 1
-            assert referee_replay(game, pebbling).cost == cost >= (truth(told) or 0)
+            assert referee_replay(game, pebbling).cost == cost >= (truth(spec) or 0)
     assert legal
 
 
@@ -257,8 +257,8 @@ def test_scrambled_texts_end_in_a_refusal(seed: int, tmp_path: Path) -> None:
 
 
 def test_statement_of_a_game_round_trips() -> None:
-    told = game_statement(Game.from_dag(gemm_dag(2, 1, 2)), 4)
-    assert game_statement(as_game(told), 4) == told
+    spec = game_statement(Game.from_dag(gemm_dag(2, 1, 2)), 4)
+    assert game_statement(as_game(spec), 4) == spec
 
 
 @pytest.mark.parametrize("seed", SEEDS)
@@ -277,8 +277,8 @@ def test_moves_between_positions_lose_no_optimum(seed: int) -> None:
         if x not in used:
             value[2] = "input and output" if x < 2 else "output"
     capacity = 1 + max(len(operands) for _, _, operands, _ in tasks)
-    told = {"variant": "one-shot", "capacity": capacity, "values": values, "tasks": tasks}
-    game = read_game(told, "game")
+    fields = {"variant": "one-shot", "capacity": capacity, "values": values, "tasks": tasks}
+    game = read_game(fields, "game")
     moves = positions.Moves(game)
     to_go: dict[positions.Position, int] = {}
 
@@ -288,5 +288,5 @@ def test_moves_between_positions_lose_no_optimum(seed: int) -> None:
             to_go[position] = 0 if position[0] == moves.computed else min(after)
         return to_go[position]
 
-    assert game.compulsory + least(moves.settle((0, 0, 0))) == truth(told), told
-    assert all(moves.to_come(position) <= cost for position, cost in to_go.items()), told
+    assert game.compulsory + least(moves.settle((0, 0, 0))) == truth(fields), fields
+    assert all(moves.to_come(position) <= cost for position, cost in to_go.items()), fields

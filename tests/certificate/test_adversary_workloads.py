@@ -22,7 +22,7 @@ from pebble.reports.bound import known_of as answer
 from pebble.solvers import solve
 from pebble.workloads import Attention, Conv2d, Ffn, Gemm, GroupedGemm, TransformerLayer
 from pebble.workloads.base import Workload as AnyWorkload
-from pebble.workloads.widths import Room
+from pebble.workloads.widths import FastMemory
 from tests.bounds.joined_dags import grouped_dag, layer_dag
 from tests.certificate.persuade import mutant, persuade
 from tests.certificate.strongest import (
@@ -91,10 +91,10 @@ def dag_of(told: dict[str, Any], form: str) -> nx.DiGraph[Any]:
 def _interval(told: str, capacity: int, again: bool) -> tuple[int, float]:
     dag = dag_of(json.loads(told), "chain" if again else "in-place")
     try:
-        found = solve(dag, capacity, "recompute-sliding" if again else "in-place", "search", 1.5)
+        result = solve(dag, capacity, "recompute-sliding" if again else "in-place", "search", 1.5)
     except (InfeasibleError, InputError):  # too little room for the DAG's own temporaries, or too many values
         return 0, float("inf")
-    return found.lower_bound, float("inf") if found.upper_bound is None else found.upper_bound
+    return result.lower_bound, float("inf") if result.upper_bound is None else result.upper_bound
 
 
 def interval(told: dict[str, Any], capacity: int, again: bool = False) -> tuple[int, float]:
@@ -119,32 +119,32 @@ def optimum_of(told: dict[str, Any], claim: dict[str, Any]) -> float:
 @pytest.mark.parametrize("family", ["gemm", "ffn", "attention", "conv2d", "grouped", "layer"])
 def test_the_strongest_lower_claim_is_true(family: str, seed: int) -> None:
     rnd = random.Random(f"{family} {seed}")
-    told = statement(tiny(rnd, family))
-    for game in games_of(told):
+    spec = statement(tiny(rnd, family))
+    for game in games_of(spec):
         for capacity in (3, rnd.randint(4, 9)):
-            workload = read_workload(told, "workload")
+            workload = read_workload(spec, "workload")
             strongest = strongest_of_parts if workload.pieces else strongest_lower
-            claim = strongest(told, workload, capacity, game, rnd)
+            claim = strongest(spec, workload, capacity, game, rnd)
             if claim is not None and game is not SEPARATE:
-                assert claim["elements"] <= optimum_of(told, claim), (told, claim)
+                assert claim["elements"] <= optimum_of(spec, claim), (spec, claim)
 
 
 @pytest.mark.parametrize("seed", SEEDS)
 @pytest.mark.parametrize("family", ["gemm", "ffn", "attention", "conv2d"])
 def test_no_schedule_is_cheaper_than_the_optimum(family: str, seed: int) -> None:
     rnd = random.Random(f"{family} {seed}")
-    told = statement(tiny(rnd, family))
-    if told.get("softmax") == "strict" and told["queries"] > 1:
-        told["softmax"] = (
+    spec = statement(tiny(rnd, family))
+    if spec.get("softmax") == "strict" and spec["queries"] > 1:
+        spec["softmax"] = (
             "online"  # the DAG of a strict softmax needs a place more than a probability in place of a score
         )
-    workload = read_workload(told, "workload")
+    workload = read_workload(spec, "workload")
     for _ in range(60):
-        claim = upper_at_random(told, workload, rnd)
+        claim = upper_at_random(spec, workload, rnd)
         if claim is None:
             continue
-        strict = told.get("softmax") == "strict"
-        assert claim["elements"] >= interval(told, claim["moved"]["peak_elements"] + strict)[0], (told, claim)
+        strict = spec.get("softmax") == "strict"
+        assert claim["elements"] >= interval(spec, claim["moved"]["peak_elements"] + strict)[0], (spec, claim)
 
 
 def medium(rnd: random.Random, family: str) -> dict[str, Any]:
@@ -170,18 +170,18 @@ def medium(rnd: random.Random, family: str) -> dict[str, Any]:
 def test_no_two_claims_contradict_each_other(family: str, seed: int) -> None:
     """Schedules at random against the strongest bounds at their own capacity, in elements and in bytes."""
     rnd = random.Random(f"{family} {seed}")
-    told = medium(rnd, family)
-    workload = read_workload(told, "workload")
-    uppers = [claim for _ in range(80) if (claim := upper_at_random(told, workload, rnd)) is not None]
+    spec = medium(rnd, family)
+    workload = read_workload(spec, "workload")
+    uppers = [claim for _ in range(80) if (claim := upper_at_random(spec, workload, rnd)) is not None]
     cheapest: dict[str, dict[str, Any]] = {}
     for upper in sorted(uppers, key=lambda c: (c["elements"] * c["moved"]["peak_elements"], c["elements"])):
         cheapest.setdefault(upper["schedule"]["kind"] + str(upper["moved"]["peak_elements"].bit_length()), upper)
     for upper in list(cheapest.values())[:4]:
-        games = games_of(told) if upper["schedule"]["kind"] == "kernels" else games_of(told)[:2]
+        games = games_of(spec) if upper["schedule"]["kind"] == "kernels" else games_of(spec)[:2]
         for game in games:
-            lower = strongest_lower(told, workload, max(3, upper["moved"]["peak_elements"]), game, rnd)
+            lower = strongest_lower(spec, workload, max(3, upper["moved"]["peak_elements"]), game, rnd)
             if lower is not None:
-                assert check(document(told, [lower, upper])), (lower, upper)
+                assert check(document(spec, [lower, upper])), (lower, upper)
 
 
 @pytest.mark.parametrize("seed", SEEDS)
@@ -191,29 +191,29 @@ def test_no_false_claim_about_a_workload(family: str, seed: int) -> None:
     workload = tiny(rnd, family)
     capacity = rnd.randint(3, 8)
     try:
-        found = answer(workload, capacity, Room.of_values(capacity, workload), 1, rnd.random() < 0.5)
+        result = answer(workload, capacity, FastMemory.of_values(capacity, workload), 1, rnd.random() < 0.5)
     except InfeasibleError:
         return
-    original = json.loads(json.dumps(bound_certificate(workload, found)))
+    original = json.loads(json.dumps(bound_certificate(workload, result)))
     refused = 0
     for number in range(120):
         changed = mutant(original, rnd)
         if persuade(changed) is None:
             refused += 1
             continue
-        told = changed["statement"]["workload"]
-        sizes = [value for value in (*told.values(), *told.get("rows", ())) if type(value) is int]
-        if max(sizes) > 4 or sum(sizes) > 14 or told.get("value_dim") != told.get("head_dim"):
+        spec = changed["statement"]["workload"]
+        sizes = [value for value in (*spec.values(), *spec.get("rows", ())) if type(value) is int]
+        if max(sizes) > 4 or sum(sizes) > 14 or spec.get("value_dim") != spec.get("head_dim"):
             continue  # the exact search cannot tell
-        if told["family"] == "layer" and (told["heads"] > 1 or told["tokens"] > 2):
+        if spec["family"] == "layer" and (spec["heads"] > 1 or spec["tokens"] > 2):
             continue
         for claim in changed["claims"]:
             if claim["claim"] == "lower bound":
                 if claim["game"]["kernels"] == "fused":
-                    assert claim["elements"] <= optimum_of(told, claim), (number, told, claim)
-            elif not (told.get("softmax") == "strict" and told["queries"] > 1):
-                room = claim["moved"]["peak_elements"] + (told.get("softmax") == "strict")
-                assert claim["elements"] >= interval(told, room)[0], (number, told, claim)
+                    assert claim["elements"] <= optimum_of(spec, claim), (number, spec, claim)
+            elif not (spec.get("softmax") == "strict" and spec["queries"] > 1):
+                free_capacity = claim["moved"]["peak_elements"] + (spec.get("softmax") == "strict")
+                assert claim["elements"] >= interval(spec, free_capacity)[0], (number, spec, claim)
     assert refused > 20
 
 
@@ -228,16 +228,16 @@ def test_theorems_pushed_to_their_limit(seed: int) -> None:
     sizes = rnd.randint(5, 40), rnd.randint(1, 8), rnd.randint(5, 60), rnd.randint(1, 12)
     workload = Ffn(*sizes, not again)
     capacity = rnd.randint(20, 200)
-    found = answer(workload, capacity, Room.of_values(capacity, workload), 1, again)
-    original = json.loads(json.dumps(bound_certificate(workload, found)))
+    result = answer(workload, capacity, FastMemory.of_values(capacity, workload), 1, again)
+    original = json.loads(json.dumps(bound_certificate(workload, result)))
     lower = original["claims"][0]
     if lower["proof"]["theorem"] not in ("tied segments", *RECOMPUTE):
         return
-    told = original["statement"]["workload"]
-    best = raised(told, lower, 4 if lower["proof"]["theorem"] == "tied segments" else 12)
+    spec = original["statement"]["workload"]
+    best = raised(spec, lower, 4 if lower["proof"]["theorem"] == "tied segments" else 12)
     assert best["elements"] >= lower["elements"]
     upper = next(claim for claim in original["claims"] if claim["claim"] == "upper bound")
-    assert check(document(told, [best, upper]))
+    assert check(document(spec, [best, upper]))
 
 
 def computing_again(m: int, k: int, f: int, l: int, rnd: random.Random) -> tuple[int, int]:
@@ -254,8 +254,8 @@ def computing_again(m: int, k: int, f: int, l: int, rnd: random.Random) -> tuple
         return r * c + r * k + r + 1, -(-l // c) * m * k + blocks * f * k + -(-m // r) * f * l + m * l
     j = rnd.randint(1, f)
     bands = -(-f // j)
-    moved = -(-l // c) * f * k + f * l + bands * -(-l // c) * m * k + (2 * bands - 1) * m * l
-    return j * c + j * k + j + 1, moved
+    traffic = -(-l // c) * f * k + f * l + bands * -(-l // c) * m * k + (2 * bands - 1) * m * l
+    return j * c + j * k + j + 1, traffic
 
 
 @pytest.mark.parametrize("seed", SEEDS)
@@ -263,15 +263,15 @@ def test_bounds_with_recomputation_against_schedules_that_compute_again(seed: in
     rnd = random.Random(seed)
     for _ in range(6):
         m, k, f, l = rnd.randint(2, 60), rnd.choice([1, 1, 2, 4]), rnd.randint(2, 60), rnd.randint(2, 12)
-        told = statement(Ffn(m, k, f, l))
-        workload = read_workload(told, "workload")
+        spec = statement(Ffn(m, k, f, l))
+        workload = read_workload(spec, "workload")
         schedules = sorted(computing_again(m, k, f, l, rnd) for _ in range(40))
-        held, moved = min(schedules, key=lambda s: (s[1] * s[0] ** 0.5, s))
-        moved = min(moves for room, moves in schedules if room <= held)
-        claim = strongest_lower(told, workload, held, AGAIN, rnd)
+        held, traffic = min(schedules, key=lambda s: (s[1] * s[0] ** 0.5, s))
+        traffic = min(moves for capacity, moves in schedules if capacity <= held)
+        claim = strongest_lower(spec, workload, held, AGAIN, rnd)
         assert claim is not None
-        claim = raised(told, claim)
-        assert claim["elements"] <= moved, (told, held, moved, claim)
+        claim = raised(spec, claim)
+        assert claim["elements"] <= traffic, (spec, held, traffic, claim)
 
 
 def test_a_bound_above_a_schedule_is_refused() -> None:
@@ -279,9 +279,9 @@ def test_a_bound_above_a_schedule_is_refused() -> None:
     from pebble.certificate.check import _agree
 
     workload = Gemm(4, 4, 4)
-    claims = json.loads(json.dumps(bound_certificate(workload, answer(workload, 9, Room.of_values(9, workload)))))[
-        "claims"
-    ]
+    claims = json.loads(
+        json.dumps(bound_certificate(workload, answer(workload, 9, FastMemory.of_values(9, workload))))
+    )["claims"]
     _agree(claims)
     upper = claims[-1]
     for unit in ("elements", "bytes"):
@@ -293,10 +293,10 @@ def test_a_bound_above_a_schedule_is_refused() -> None:
 
 
 def test_numbers_are_not_truth_values() -> None:
-    told = statement(Gemm(1, 1, 1))
+    spec = statement(Gemm(1, 1, 1))
     claim = accepted(
-        told, {"claim": "lower bound", "game": AGAIN, "capacity_elements": 3, "proof": {"theorem": "compulsory"}}
+        spec, {"claim": "lower bound", "game": AGAIN, "capacity_elements": 3, "proof": {"theorem": "compulsory"}}
     )
     assert claim is not None and claim["elements"] == 3
     with pytest.raises(RefusedError, match="version"):
-        check({**document(told, [claim]), "version": True})
+        check({**document(spec, [claim]), "version": True})

@@ -20,11 +20,11 @@ from pebble.proof.certificate import bound_certificate
 from pebble.reports.known import Known, known_of
 from pebble.workloads import Attention, Conv2d, Ffn, Gemm, GroupedGemm, LatentAttention, TransformerLayer
 from pebble.workloads.base import Workload as AnyWorkload
-from pebble.workloads.widths import Room
+from pebble.workloads.widths import FastMemory
 from tests.certificate.mutate import mutations
 
 LONG = ("ffn, tied", "layer")
-CHECKER = Path(importlib.util.find_spec("pebble.certificate").origin).parent  # type: ignore[union-attr,arg-type]
+CHECKER = Path(importlib.util.find_spec("pebble.certificate").origin).parent
 
 INSTANCES: dict[str, tuple[AnyWorkload, int, bool]] = {
     "gemm": (Gemm(8192, 8192, 8192), 40 * 2**19, False),
@@ -59,19 +59,19 @@ INSTANCES: dict[str, tuple[AnyWorkload, int, bool]] = {
 @pytest.fixture(autouse=True)
 def without_prices(monkeypatch: pytest.MonkeyPatch) -> None:
     """These tests are about the other theorems; certificates of Theorem 10 have tests of their own."""
-    monkeypatch.setattr("pebble.bounds.accounting.priced_bound", lambda *_: None)
+    monkeypatch.setattr("pebble.bounds.accounting.lagrangian_bound", lambda *_: None)
 
 
 def answer(workload: AnyWorkload, capacity: int, recompute: bool) -> Known:
     """What is known in a memory of so many values."""
-    return known_of(workload, capacity, Room.of_values(capacity, workload), 1, recompute)
+    return known_of(workload, capacity, FastMemory.of_values(capacity, workload), 1, recompute)
 
 
 def certificate(name: str) -> dict[str, Any]:
     workload, capacity, recompute = INSTANCES[name]
     document = bound_certificate(workload, answer(workload, capacity, recompute))
-    found: dict[str, Any] = json.loads(json.dumps(document))
-    return found
+    result: dict[str, Any] = json.loads(json.dumps(document))
+    return result
 
 
 @pytest.mark.parametrize("name", INSTANCES)
@@ -124,10 +124,10 @@ def certify_random_ones(seed: int, count: int) -> None:
         workload = random_workload(rnd)
         capacity = rnd.choice([rnd.randint(3, 12), rnd.randint(3, 300), rnd.randint(3, 10**4), rnd.randint(3, 10**7)])
         try:
-            found = answer(workload, capacity, rnd.random() < 0.5)
+            result = answer(workload, capacity, rnd.random() < 0.5)
         except InfeasibleError:  # a causal mask needs room for one query
             continue
-        bound_certificate(workload, found)  # NotCertifiedError names the bound that fails
+        bound_certificate(workload, result)  # NotCertifiedError names the bound that fails
 
 
 @pytest.mark.parametrize("seed", range(4))
@@ -151,16 +151,16 @@ def refusal(document: dict[str, Any]) -> str | None:
 
 def true_claims(document: dict[str, Any], original: dict[str, Any]) -> bool:
     """Whether an accepted certificate says something true: judged by the bounds, and by what was accepted before."""
-    told = dict(document["statement"]["workload"])
-    family = told.pop("family")
-    if "accumulate_into" in told:
-        told["accumulate"] = told.pop("accumulate_into")
-    workload = FAMILIES[family].shape(**told)
+    spec = dict(document["statement"]["workload"])
+    family = spec.pop("family")
+    if "accumulate_into" in spec:
+        spec["accumulate"] = spec.pop("accumulate_into")
+    workload = FAMILIES[family].shape(**spec)
     for claim in document["claims"]:
         if claim["claim"] == "lower bound":
             recompute = claim["game"]["recompute"] == "allowed" and claim["game"]["kernels"] == "fused"
-            found = answer(workload, claim["capacity_elements"], recompute)
-            bound = found.lower if claim["game"]["kernels"] == "fused" else found.separate
+            result = answer(workload, claim["capacity_elements"], recompute)
+            bound = result.lower if claim["game"]["kernels"] == "fused" else result.separate
             assert bound is not None
             if claim["elements"] > bound.elements or claim["bytes"] > bound.bytes:
                 return False

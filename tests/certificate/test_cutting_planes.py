@@ -35,8 +35,8 @@ def solvable(constraints: list[Constraint], variables: int) -> bool:
 
     model = cp_model.CpModel()
     x = [model.new_bool_var(f"x{i}") for i in range(variables + 1)]
-    for found in constraints:
-        model.add(sum(c * (x[v] if v > 0 else 1 - x[-v]) for v, c in found.terms.items()) >= found.degree)
+    for constraint in constraints:
+        model.add(sum(c * (x[v] if v > 0 else 1 - x[-v]) for v, c in constraint.terms.items()) >= constraint.degree)
     solver = cp_model.CpSolver()
     solver.parameters.num_workers = 1
     return solver.solve(model) in (cp_model.OPTIMAL, cp_model.FEASIBLE)
@@ -56,7 +56,7 @@ def test_the_formula_has_a_solution_exactly_from_the_optimum_on(seed: int) -> No
     assert not solvable(*of_limit(game, best - 1, first))
 
 
-def of_limit(game, limit, first):  # type: ignore[no-untyped-def]
+def of_limit(game, limit, first):
     formula = Formula(game, limit, first)
     return formula.constraints, len(formula.variables)
 
@@ -273,9 +273,9 @@ def test_symmetries_are_checked() -> None:
 )
 def test_a_log_is_found_and_verified(game: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["solve", *game, "--certificate", str(tmp_path / "c.json"), "--proof-log"]) == 0
-    told = capsys.readouterr()
-    assert "Exact looks for a refutation of 'costs less than " in told.err and "checking it: cutting planes" in told.err
-    assert f"certificate{tmp_path}" in "".join(told.out.split())
+    spec = capsys.readouterr()
+    assert "Exact looks for a refutation of 'costs less than " in spec.err and "checking it: cutting planes" in spec.err
+    assert f"certificate{tmp_path}" in "".join(spec.out.split())
     assert main(["verify", str(tmp_path / "c.json")]) == 0
     assert "So the optimum is" in capsys.readouterr().out
     assert (tmp_path / "c.opb").read_text().startswith("* #variable=")
@@ -302,11 +302,11 @@ def test_a_log_has_no_name_while_the_solver_writes_it(tmp_path: Path, monkeypatc
 
 def test_a_refutation_says_what_it_does_and_when_its_time_is_over() -> None:
     document = json.loads((LOGS / "gemm-2x2x2-s6.json").read_text())
-    claim, told = document["claims"][-1], list[str]()
+    claim, spec = document["claims"][-1], list[str]()
     game = read_game(document["statement"]["game"], "game")
     with pytest.raises(GapOpenError, match=r"no refutation of 'costs less than 12' \(8 computations, .* in 1e-09 s"):
-        refute(game, claim["cost"], claim["proof"]["first"], 1e-9, told.append)
-    assert [stage.partition(" (")[0] for stage in told] == ["Exact looks for a refutation of 'costs less than 12'"]
+        refute(game, claim["cost"], claim["proof"]["first"], 1e-9, spec.append)
+    assert [stage.partition(" (")[0] for stage in spec] == ["Exact looks for a refutation of 'costs less than 12'"]
 
 
 def test_a_log_without_a_certificate_is_refused(capsys: pytest.CaptureFixture[str]) -> None:

@@ -33,19 +33,19 @@ def largest(box: Box, v: int, total: int) -> bool:
 @pytest.mark.parametrize("seed", range(20))
 def test_whole_numbers_are_proved_exactly_where_none_are_enough(seed: int) -> None:
     rnd = random.Random(seed)
-    found = set()
+    results = set()
     for _ in range(100):
         box = Box(*(rnd.randint(1, rnd.choice([3, 9, 30])) for _ in range(3)), rnd.choice([1, 1, 2, 4, 9]))
-        v, told = rnd.randint(1, min(200, box.rows * box.cols * box.depth)), rnd.randint(1, 40)
-        share = {"products": v, "segments": 1, "touched": told, "whole_numbers": True}
+        v, spec = rnd.randint(1, min(200, box.rows * box.cols * box.depth)), rnd.randint(1, 40)
+        share = {"products": v, "segments": 1, "touched": spec, "whole_numbers": True}
         try:
             prove_touched(box, v, share, "share")
             proved = True
         except RefusedError:
             proved = False
-        assert proved == (not largest(box, v, told - 1)), (box, v, told)
-        found.add(proved)
-    assert found == {True, False}
+        assert proved == (not largest(box, v, spec - 1)), (box, v, spec)
+        results.add(proved)
+    assert results == {True, False}
 
 
 def test_numbers_of_many_digits_count_as_many_terms(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -94,13 +94,13 @@ def assert_refused(formula: list[Any], line: str, why: str) -> None:
 
 def test_operands_of_a_pebbling_are_counted(monkeypatch: pytest.MonkeyPatch) -> None:
     values = [["a", 1, "input"], ["b", 1, "input"], ["c", 1, "output"]]
-    told = {"variant": "recompute", "capacity": 3, "values": values, "tasks": [["t", 2, [0, 1], []]]}
+    fields = {"variant": "recompute", "capacity": 3, "values": values, "tasks": [["t", 2, [0, 1], []]]}
     again = [["compute", "t"], ["delete", "c"]] * 4
     moves = [["load", "a"], ["load", "b"], *again, ["compute", "t"], ["store", "c"]]
-    assert games.replay(read_game(told, "game"), moves, "moves") == 3
+    assert games.replay(read_game(fields, "game"), moves, "moves") == 3
     monkeypatch.setattr(games, "MAX_OPERANDS", 9)
     with pytest.raises(RefusedError, match="more than 9 operands"):
-        games.replay(read_game(told, "game"), moves, "moves")
+        games.replay(read_game(fields, "game"), moves, "moves")
 
 
 def test_the_size_of_a_formula_is_known_before_its_symmetries_are_followed() -> None:

@@ -24,21 +24,21 @@ def play(game: Game, rnd: random.Random, most: int = 400) -> Moves | None:
     moves: Moves = []
     red: set[int] = set()
     blue = {v for v, given in enumerate(game.is_input) if given}
-    begun, done = set(blue), set()  # type: set[int], set[int]
+    initialised, done = set(blue), set()  # type: set[int], set[int]
     updates = [{t for t, task in enumerate(game.tasks) if task.target == v} for v in range(len(game.names))]
     for _ in range(most):
         if len(done) == len(game.tasks) and all(v in blue for v, out in enumerate(game.is_output) if out):
             return moves
-        room = game.capacity - sum(game.weights[v] for v in red)
+        capacity = game.capacity - sum(game.weights[v] for v in red)
         choices: list[tuple[str, int]] = []
         for t, task in enumerate(game.tasks):
             x = task.target
             is_cell = len(updates[x]) > 1 or game.is_input[x]
             ready = all(y in red and updates[y] <= done for y in task.operands) and done.issuperset(task.after)
-            fits = x in red or game.weights[x] <= room
-            if t not in done and ready and fits and (x in red) == (is_cell and x in begun):
+            fits = x in red or game.weights[x] <= capacity
+            if t not in done and ready and fits and (x in red) == (is_cell and x in initialised):
                 choices += [("compute", t)] * 6
-        choices += [("load", v) for v in blue - red if game.weights[v] <= room]
+        choices += [("load", v) for v in blue - red if game.weights[v] <= capacity]
         choices += [("store", v) for v in red - blue] + [("delete", v) for v in red]
         if not choices:
             return None
@@ -47,7 +47,7 @@ def play(game: Game, rnd: random.Random, most: int = 400) -> Moves | None:
         if op == "compute":
             x = game.tasks[which].target
             red.add(x)
-            begun.add(x)
+            initialised.add(x)
             blue.discard(x)
             done.add(which)
         elif op == "delete":
@@ -64,13 +64,13 @@ def solution(game: Game, moves: Any, formula: Formula) -> dict[int, bool]:
     true: set[tuple[str, int, int]] = set()
     red: set[int] = set()
     blue = {v for v, given in enumerate(game.is_input) if given}
-    begun, p = set(blue), 0
+    initialised, p = set(blue), 0
     for op, name in moves:
         if op == "compute":
             x = game.tasks[task[name]].target
-            true |= {("x", task[name], p)} | {("b", v, p) for v in blue} | {("g", v, p) for v in begun}
+            true |= {("x", task[name], p)} | {("b", v, p) for v in blue} | {("g", v, p) for v in initialised}
             red.add(x)
-            begun.add(x)
+            initialised.add(x)
             blue.discard(x)
             true |= {("r", v, p) for v in red}
             p += 1
@@ -100,10 +100,10 @@ def test_every_pebbling_solves_the_formula_of_its_cost(seed: int) -> None:
         if not cost:
             continue
         formula = Formula(game, cost, range(len(game.tasks)))
-        found = solution(game, moves, formula)
-        assert all(holds(constraint, found) for constraint in formula.constraints)
+        result = solution(game, moves, formula)
+        assert all(holds(constraint, result) for constraint in formula.constraints)
         cheaper = Formula(game, cost - 1, range(len(game.tasks))).constraints  # but for the cost nothing is new
-        assert [holds(constraint, found) for constraint in cheaper].count(False) <= 1
+        assert [holds(constraint, result) for constraint in cheaper].count(False) <= 1
 
 
 @pytest.mark.parametrize("name", sorted(path.stem for path in LOGS.glob("*.json")))
@@ -112,7 +112,7 @@ def test_what_a_log_derives_holds_for_a_true_pebbling(name: str, monkeypatch: py
     game = read_game(document["statement"]["game"], "game")
     pebbling, claim = document["claims"]
     formula = Formula(game, claim["cost"], range(len(game.tasks)))
-    found = solution(game, pebbling["moves"], formula)
+    result = solution(game, pebbling["moves"], formula)
     learned: list[Constraint] = []
     learn = cutting_planes._Log.learn
 
@@ -123,4 +123,4 @@ def test_what_a_log_derives_holds_for_a_true_pebbling(name: str, monkeypatch: py
     monkeypatch.setattr(cutting_planes._Log, "learn", noted)
     with pytest.raises(RefusedError, match="can be satisfied"):
         check_log(formula.constraints, (LOGS / f"{name}.pbp").read_text())
-    assert len(learned) > 30 and all(holds(constraint, found) for constraint in learned)
+    assert len(learned) > 30 and all(holds(constraint, result) for constraint in learned)

@@ -11,14 +11,15 @@ from typing import Any
 import pytest
 
 from pebble.certificate import RefusedError, check
-from pebble.certificate.lines import Lines, by_lines
+from pebble.certificate.lines import Form, Lines, by_lines
+from pebble.certificate.statement import ALIKE
 from pebble.families import lower_bound
 from pebble.proof.certificate import bound_certificate
 from pebble.reports.bound import known_of
 from pebble.schedules.explicit import best_gemm_schedule
 from pebble.workloads import Attention, Conv2d, Ffn, Gemm, GroupedGemm
 from pebble.workloads.base import Workload
-from pebble.workloads.widths import Room
+from pebble.workloads.widths import FastMemory
 from tests.certificate.persuade import persuade
 from tests.rooms import in_values
 
@@ -38,20 +39,20 @@ WORKLOADS: dict[str, tuple[Workload, int]] = {
 @pytest.fixture(autouse=True)
 def without_prices(monkeypatch: pytest.MonkeyPatch) -> None:
     """These tests are about the other theorems; certificates of Theorem 10 have tests of their own."""
-    monkeypatch.setattr("pebble.bounds.accounting.priced_bound", lambda *_: None)
+    monkeypatch.setattr("pebble.bounds.accounting.lagrangian_bound", lambda *_: None)
 
 
 def certificate(name: str) -> dict[str, Any]:
     workload, capacity = WORKLOADS[name]
-    found: dict[str, Any] = json.loads(
-        json.dumps(bound_certificate(workload, known_of(workload, capacity, Room.of_values(capacity, workload))))
+    result: dict[str, Any] = json.loads(
+        json.dumps(bound_certificate(workload, known_of(workload, capacity, FastMemory.of_values(capacity, workload))))
     )
-    return found
+    return result
 
 
 def line_proofs(document: dict[str, Any]) -> list[dict[str, Any]]:
     proof = document["claims"][0]["proof"]
-    return [one for one in proof.get("parts", [proof]) if one["theorem"] == "lines"]
+    return [item for item in proof.get("parts", [proof]) if item["theorem"] == "lines"]
 
 
 @pytest.mark.parametrize("name", WORKLOADS)
@@ -113,7 +114,7 @@ def test_prices_of_any_kind_prove_no_more_than_a_schedule_moves() -> None:
     for _ in range(150):
         gemm = Gemm(rnd.randint(1, 40), rnd.randint(1, 40), rnd.randint(1, 40), accumulate=rnd.random() < 0.3)
         capacity = rnd.randint(3, 300)
-        document = bound_certificate(gemm, known_of(gemm, capacity, Room.of_values(capacity, gemm)))
+        document = bound_certificate(gemm, known_of(gemm, capacity, FastMemory.of_values(capacity, gemm)))
         claim = copy.deepcopy(document["claims"][0])
         h = rnd.randint(1, min(gemm.multiply_adds, 60))
         proof = {"theorem": "lines", "form": "product", "segments": h}
@@ -130,21 +131,21 @@ def test_prices_of_any_kind_prove_no_more_than_a_schedule_moves() -> None:
 
 def _best(length: int, again: int, h: int, mu: float, rho: float) -> int:
     from pebble.bounds import Lines as Kind
-    from pebble.bounds.lines import PRICE_BITS, Cut
+    from pebble.bounds.lines import MULTIPLIER_BITS, Cut
 
-    cut = Cut(h, int(mu * 2**PRICE_BITS), int(rho * 2**PRICE_BITS))
+    cut = Cut(h, int(mu * 2**MULTIPLIER_BITS), int(rho * 2**MULTIPLIER_BITS))
     return Kind("x", 1, length, again=again).least(cut)[1]
 
 
 def test_one_segment_is_compulsory_whatever_the_prices() -> None:
     kinds = [Lines(6, 4), Lines(8, 3), Lines(12, 2, again=2)]
     proof = {"theorem": "lines", "form": "product", "segments": 1, "mu": "7/3", "rho": "2", "minima": [1, 1, 1]}
-    assert by_lines(kinds, 24, 5, proof, "proof") == 26
+    assert by_lines({"product": Form(kinds, 24)}, ALIKE, 5, proof, "proof") == 26
 
 
 def test_a_chain_or_a_wide_kernel_has_no_such_proof_here() -> None:
     wide = Conv2d(1, 1, 1, 80, 80, 70)
-    document: dict[str, Any] = bound_certificate(wide, known_of(wide, 100, Room.of_values(100, wide)))
+    document: dict[str, Any] = bound_certificate(wide, known_of(wide, 100, FastMemory.of_values(100, wide)))
     document["claims"] = [{**document["claims"][0], "proof": {"theorem": "lines", "form": "convolution"}}]
     with pytest.raises(RefusedError, match="not about such a conv2d"):
         check(document)

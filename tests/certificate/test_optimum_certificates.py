@@ -23,7 +23,7 @@ from pebble.cli import main
 from pebble.game import Game, Move, Pebbling
 from pebble.game.referee import replay
 from pebble.proof.optimum import game_statement, positions_proof, solve_certificate
-from pebble.solvers import solve
+from pebble.solvers import Known, solve
 from tests.brute_force import brute_force, brute_force_pebbling
 from tests.certificate.mutate import mutations
 
@@ -108,11 +108,11 @@ def test_refutations_prove_the_optimum_and_no_more(seed: int, tmp_path: Path) ->
     dag = random_dag(rnd)
     least = max(dag.in_degree(v) for v in dag) + 1
     for capacity in (least, least + 1):
-        found = brute_force_pebbling(dag, capacity, "one-shot")
-        assert found is not None
-        cost, moves = found
+        result = brute_force_pebbling(dag, capacity, "one-shot")
+        assert result is not None
+        cost, moves = result
         game = Game.from_dag(dag, "one-shot")
-        pebbling = Pebbling(game.variant, capacity, tuple(Move(*move) for move in moves), cost)  # type: ignore[arg-type]
+        pebbling = Pebbling(game.variant, capacity, tuple(Move(*move) for move in moves), cost)
         path = tmp_path / f"{capacity}.json"
         document = certified(game, capacity, cost, path, pebbling)
         assert check_file(path)[-1] == f"so the optimum is {cost}"
@@ -137,7 +137,7 @@ def test_refutations_prove_the_optimum_and_no_more(seed: int, tmp_path: Path) ->
 
 def test_moves_that_are_too_dear_are_not_followed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     game = Game.from_dag(diamond_dag(4), "one-shot")
-    result = solve(game, 3, time_limit=60)
+    result = solve(game, 3, time_limit=300)
     certified(game, 3, int(result.lower_bound), tmp_path / "c.json", result.pebbling)
     checkable = read_game(game_statement(game, 3), "game")
     moves, limit = Moves(checkable), int(result.lower_bound) - checkable.compulsory
@@ -197,9 +197,9 @@ def test_excess_to_come_is_never_too_high() -> None:
 
 @pytest.fixture(scope="module")
 def gemm_pebbling() -> Pebbling:
-    found = solve(gemm_dag(2, 2, 2), 4, solver="cpsat", time_limit=60, known_lower_bound=14).pebbling
-    assert found is not None and found.cost == 14
-    return found
+    result = solve(gemm_dag(2, 2, 2), 4, solver="cpsat", time_limit=300, known=Known(lower_bound=14)).pebbling
+    assert result is not None and result.cost == 14
+    return result
 
 
 @pytest.fixture
@@ -222,8 +222,8 @@ def test_no_wrong_change_of_a_pebbling_or_claim_is_accepted(
             refused += 1
             continue
         accepted += 1
-        told = mutant["statement"]["game"]
-        same_game = json.dumps(told) == json.dumps(original["statement"]["game"])
+        spec = mutant["statement"]["game"]
+        same_game = json.dumps(spec) == json.dumps(original["statement"]["game"])
         for claim in mutant["claims"]:
             if claim["claim"] == "pebbling" and same_game:
                 moves = tuple(Move(*move) for move in claim["moves"])

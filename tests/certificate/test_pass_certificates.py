@@ -18,7 +18,7 @@ from pebble.reports.bound import bound_workload, known_of
 from pebble.schedules.explicit.attention import best_attention_schedule
 from pebble.workloads import Attention, Ffn
 from pebble.workloads.base import Workload
-from pebble.workloads.widths import Room
+from pebble.workloads.widths import FastMemory
 from tests.certificate.persuade import persuade
 from tests.rooms import in_values
 
@@ -35,10 +35,10 @@ WORKLOADS: dict[str, tuple[Workload, int]] = {
 
 def certificate(name: str) -> dict[str, Any]:
     workload, capacity = WORKLOADS[name]
-    found: dict[str, Any] = json.loads(
-        json.dumps(bound_certificate(workload, known_of(workload, capacity, Room.of_values(capacity, workload))))
+    result: dict[str, Any] = json.loads(
+        json.dumps(bound_certificate(workload, known_of(workload, capacity, FastMemory.of_values(capacity, workload))))
     )
-    return found
+    return result
 
 
 @pytest.mark.parametrize("name", WORKLOADS)
@@ -94,8 +94,8 @@ def test_not_for_other_games_and_workloads() -> None:
 
 def test_a_search_that_would_take_too_long_is_refused() -> None:
     document = certificate("attention")
-    told = document["statement"]["workload"]
-    told |= {"queries": 2**32, "keys": 2**32, "head_dim": 1, "value_dim": 1}
+    spec = document["statement"]["workload"]
+    spec |= {"queries": 2**32, "keys": 2**32, "head_dim": 1, "value_dim": 1}
     claim = document["claims"][0]
     claim["capacity_elements"] = 1000
     for vectors, why in ((501, "gaps"), (2**20, "numbers of cuts")):
@@ -129,7 +129,9 @@ def test_cuttings_of_any_size_prove_no_more_than_a_schedule_moves() -> None:
         attention = Attention(queries, keys, d, heads=heads, kv_heads=1, causal=causal)
         capacity = rnd.randint(3 * d + 6, d * (queries + keys))
         best = in_values(best_attention_schedule, attention, capacity, state=False)
-        document = bound_certificate(attention, known_of(attention, capacity, Room.of_values(capacity, attention)))
+        document = bound_certificate(
+            attention, known_of(attention, capacity, FastMemory.of_values(capacity, attention))
+        )
         document["claims"] = [copy.deepcopy(document["claims"][0])]
         for _ in range(6):
             ways = [
@@ -147,8 +149,8 @@ def in_bytes(workload: Workload = WORKLOADS["attention"][0]) -> dict[str, Any]:
     """The certificate of a bound with accumulators in fp32, its first claim alone."""
     document = bound_workload(workload, cache="6MiB", accumulators="fp32").certificate()
     claims = [claim for claim in document["claims"] if claim["claim"] == "lower bound in bytes"]
-    found: dict[str, Any] = json.loads(json.dumps(document | {"claims": claims[:1]}))
-    return found
+    result: dict[str, Any] = json.loads(json.dumps(document | {"claims": claims[:1]}))
+    return result
 
 
 @pytest.mark.parametrize("name", ["attention", "grouped heads", "causal", "ffn", "gated"])

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from pebble.certificate.schedules import chain_shape
-from pebble.certificate.statement import Widths, Workload, read_workload
+from pebble.certificate.statement import ClaimedWidths, Workload, read_workload
 from pebble.certificate.upper_chain import Shape
 from pebble.proof.certificate import workload_statement
 from pebble.workloads import Attention, Ffn, Gemm
@@ -40,7 +40,7 @@ def some_workload(rnd: random.Random) -> Gemm | Ffn | Attention:
 def turns(schedule: dict[str, Any]) -> bool:
     """Whether anything comes or goes by turned corners."""
     chains = (schedule, schedule.get("first", {}), *schedule.get("kernels", ()))
-    return any({"turns", "first", "enter"} & run.keys() for one in chains for run in one.get("runs", ()))
+    return any({"turns", "first", "enter"} & run.keys() for chain in chains for run in chain.get("runs", ()))
 
 
 def products(workload: Workload, schedule: dict[str, Any]) -> list[tuple[dict[str, int], bool, dict[str, Any]]]:
@@ -50,27 +50,27 @@ def products(workload: Workload, schedule: dict[str, Any]) -> list[tuple[dict[st
     shape = chain_shape(workload)
     first, last = {"m": shape.m, "n": shape.f, "k": shape.k}, {"m": shape.m, "n": shape.l, "k": shape.f}
     *inside, end = schedule["kernels"]
-    return [*((first, False, one) for one in inside), (last, False, end)]
+    return [*((first, False, item) for item in inside), (last, False, end)]
 
 
-def play_between(size: dict[str, int], widths: Widths, kernel: dict[str, Any]) -> tuple[int, int]:
+def play_between(size: dict[str, int], widths: ClaimedWidths, kernel: dict[str, Any]) -> tuple[int, int]:
     """(bytes held at most, bytes moved) of a softmax, row by row, or of the product of gate and up, cell by cell."""
-    w, most, moved = widths.read, 0, 0
+    w, most, traffic = widths.read, 0, 0
     for _ in range(size["m"]):
         if kernel["kind"] == "product":
             for _ in range(size["n"]):
-                most, moved = max(most, 2 * w), moved + 3 * w
+                most, traffic = max(most, 2 * w), traffic + 3 * w
             continue
         row, state = 0, 2 * widths.hidden
         for _ in range(size["n"]):  # maximum and sum
-            row, moved = row + w if kernel["row_stays"] else w, moved + w
+            row, traffic = row + w if kernel["row_stays"] else w, traffic + w
             most = max(most, state + row)
         for _ in range(size["n"]):  # the division
-            moved += w if kernel["row_stays"] else 2 * w
-    return most, moved
+            traffic += w if kernel["row_stays"] else 2 * w
+    return most, traffic
 
 
-def play_chain(shape: Shape, widths: Widths, schedule: dict[str, Any]) -> Memory:
+def play_chain(shape: Shape, widths: ClaimedWidths, schedule: dict[str, Any]) -> Memory:
     """Two products in bands, or gate and up, whose product H is stored complete."""
     w, hidden, p = widths.read, widths.hidden, widths.partial
     state = max(p, hidden)
@@ -78,7 +78,7 @@ def play_chain(shape: Shape, widths: Widths, schedule: dict[str, Any]) -> Memory
     return play_bands(shape, schedule, dict.fromkeys(("A", "B0", "B1", "D"), (w, w)) | takes)
 
 
-def play_phases(shape: Shape, widths: Widths, schedule: dict[str, Any]) -> tuple[int, int]:
+def play_phases(shape: Shape, widths: ClaimedWidths, schedule: dict[str, Any]) -> tuple[int, int]:
     """(bytes held at most, bytes moved) of a chain that stores H, and a product that finds some of it in memory."""
     w, hidden, p = widths.read, widths.hidden, widths.partial
     takes = {"H": (hidden, w), "U": (hidden, hidden), "Y": (p, p)}
@@ -97,7 +97,7 @@ def play_phases(shape: Shape, widths: Widths, schedule: dict[str, Any]) -> tuple
     return max(first.most, last.most), first.moved + last.moved - outputs
 
 
-def played(workload: Workload, widths: Widths, schedule: dict[str, Any]) -> tuple[int, int]:
+def played(workload: Workload, widths: ClaimedWidths, schedule: dict[str, Any]) -> tuple[int, int]:
     """(bytes held at most, bytes moved) of a play."""
     w, hidden, p = widths.read, widths.hidden, widths.partial
     if schedule["kind"] == "bands":
@@ -106,24 +106,24 @@ def played(workload: Workload, widths: Widths, schedule: dict[str, Any]) -> tupl
         return memory.most, workload.groups * (memory.moved - (p - widths.written) * shape.m * shape.l)
     if schedule["kind"] == "phases":
         return play_phases(chain_shape(workload), widths, schedule)
-    most = moved = 0
+    most = traffic = 0
     kernels = products(workload, schedule)
-    for number, (size, added, one) in enumerate(kernels):
+    for number, (size, added, item) in enumerate(kernels):
         inside = number + 1 < len(kernels)
-        if one["kind"] == "bands":  # gate and up
-            memory = play_chain(Shape(size["m"], size["k"], size["n"], 0, 2), widths, one)
-            most, moved = max(most, memory.most), moved + memory.moved
+        if item["kind"] == "bands":  # gate and up
+            memory = play_chain(Shape(size["m"], size["k"], size["n"], 0, 2), widths, item)
+            most, traffic = max(most, memory.most), traffic + memory.moved
             continue
-        if one["kind"] in ("softmax", "product"):
-            held, crossed = play_between(size, widths, one)
-            most, moved = max(most, held), moved + crossed
+        if item["kind"] in ("softmax", "product"):
+            held, crossed = play_between(size, widths, item)
+            most, traffic = max(most, held), traffic + crossed
             continue
         cell, whole = (hidden, w) if inside else (p, widths.written)
         takes = {"A": (w, w), "B": (w, w), "C": (cell, cell)}
-        memory = (play_banded if one["kind"] == "banded" else play_blocks)(size, added, one, takes)
+        memory = (play_banded if item["kind"] == "banded" else play_blocks)(size, added, item, takes)
         most = max(most, memory.most)
-        moved += memory.moved - (cell - whole) * size["m"] * size["n"] * (1 + added)
-    return most, workload.groups * moved
+        traffic += memory.moved - (cell - whole) * size["m"] * size["n"] * (1 + added)
+    return most, workload.groups * traffic
 
 
 @pytest.mark.parametrize("seed", SEEDS)
@@ -139,24 +139,24 @@ def test_no_play_takes_more_bytes_than_the_checker_says(seed: int) -> None:
         if workload.option.get("causal") and "runs" in schedule:  # with a mask every band stands alone
             schedule["runs"] = [{**run, "count": 1} for run in schedule["runs"] for _ in range(run["count"])]
 
-        def count(workload: Workload = workload, widths: Widths = widths, schedule: Any = schedule) -> Any:
+        def count(workload: Workload = workload, widths: ClaimedWidths = widths, schedule: Any = schedule) -> Any:
             return moved_in_bytes(workload, widths, 10**7, schedule)
 
-        told = settled(count, schedule)
-        if told is None:
+        spec = settled(count, schedule)
+        if spec is None:
             continue
-        held, moved = played(workload, widths, schedule)
-        room = least_room(workload, widths, schedule)
-        assert (moved, held <= room) == (told, True), (
+        held, traffic = played(workload, widths, schedule)
+        capacity = least_room(workload, widths, schedule)
+        assert (traffic, held <= capacity) == (spec, True), (
             number,
             workload.label,
             widths,
             schedule,
             held,
-            room,
-            moved,
-            told,
+            capacity,
+            traffic,
+            spec,
         )
         taken += 1
-        exact += held == room
+        exact += held == capacity
     assert taken > 40 and exact > 10

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from pebble.certificate import RefusedError
-from pebble.certificate.upper import Moved, check_gemm
+from pebble.certificate.upper import ScheduleTraffic, check_gemm
 from pebble.certificate.upper_banded import check_banded
 from pebble.certificate.upper_chain import Shape, check_chain
 from tests.certificate.play import play_banded, play_bands, play_blocks
@@ -38,16 +38,16 @@ def test_blocks(seed: int) -> None:
         size, accumulate = {x: rnd.randint(1, 7) for x in "mnk"}, rnd.random() < 0.3
         schedule = _blocks(*size.values(), rnd)
 
-        def count(size: Any = size, accumulate: bool = accumulate, schedule: Any = schedule) -> Moved:
+        def count(size: Any = size, accumulate: bool = accumulate, schedule: Any = schedule) -> ScheduleTraffic:
             return check_gemm(size, accumulate, ROOM, schedule, "schedule")
 
-        told = settled(count, schedule)
-        if told is None:
+        spec = settled(count, schedule)
+        if spec is None:
             continue
         memory = play_blocks(size, accumulate, schedule)
-        played = Moved({x: memory.loads[x] for x in "ABC"}, {"C": memory.stores["C"]}, told.peak)
-        assert (played, memory.peak <= told.peak) == (told, True), (number, size, schedule)
-        exact += memory.peak == told.peak
+        played = ScheduleTraffic({x: memory.loads[x] for x in "ABC"}, {"C": memory.stores["C"]}, spec.peak)
+        assert (played, memory.peak <= spec.peak) == (spec, True), (number, size, schedule)
+        exact += memory.peak == spec.peak
     assert exact > 50
 
 
@@ -59,13 +59,13 @@ def test_bands_of_blocks_with_turned_corners(seed: int) -> None:
         size, accumulate = {x: rnd.randint(1, 9) for x in "mnk"}, rnd.random() < 0.3
         schedule = banded(*size.values(), rnd)
         try:
-            told = check_banded(size, accumulate, ROOM, schedule, "schedule")
+            spec = check_banded(size, accumulate, ROOM, schedule, "schedule")
         except RefusedError:
             continue
         memory = play_banded(size, accumulate, schedule)
-        played = Moved({x: memory.loads[x] for x in "ABC"}, {"C": memory.stores["C"]}, told.peak)
-        assert (played, memory.peak <= told.peak) == (told, True), (number, size, schedule)
-        exact += memory.peak == told.peak
+        played = ScheduleTraffic({x: memory.loads[x] for x in "ABC"}, {"C": memory.stores["C"]}, spec.peak)
+        assert (played, memory.peak <= spec.peak) == (spec, True), (number, size, schedule)
+        exact += memory.peak == spec.peak
         turned += any(band[key][0][1] for band in schedule["bands"] for key in ("down", "next"))
     assert exact > 50 and turned > 10
 
@@ -80,18 +80,18 @@ def test_bands(seed: int) -> None:
         if shape.sharing:
             schedule["runs"] = [{**run, "count": 1} for run in schedule["runs"] for _ in range(run["count"])]
 
-        def count(shape: Shape = shape, schedule: Any = schedule) -> Moved:
+        def count(shape: Shape = shape, schedule: Any = schedule) -> ScheduleTraffic:
             return check_chain(shape, ROOM, schedule, "schedule")
 
         if any({"first", "turns", "enter"} & set(run) for run in schedule["runs"]):
             continue  # test_played_turns plays these
-        told = settled(count, schedule)
-        if told is None:
+        spec = settled(count, schedule)
+        if spec is None:
             continue
         memory = play_bands(shape, schedule)
         loads = {**{x: memory.loads[x] for x in "ADYH"}, "B": memory.loads["B0"] + memory.loads["B1"]}
-        assert {x: n for x, n in told.loads.items() if n} == {x: n for x, n in loads.items() if n}, (number, schedule)
-        assert {x: n for x, n in told.stores.items() if n} == dict(memory.stores), (number, shape, schedule)
-        assert memory.peak <= told.peak, (number, shape, schedule)
-        exact += memory.peak == told.peak
+        assert {x: n for x, n in spec.loads.items() if n} == {x: n for x, n in loads.items() if n}, (number, schedule)
+        assert {x: n for x, n in spec.stores.items() if n} == dict(memory.stores), (number, shape, schedule)
+        assert memory.peak <= spec.peak, (number, shape, schedule)
+        exact += memory.peak == spec.peak
     assert exact > 30

@@ -15,9 +15,9 @@ from unittest.mock import patch
 import pytest
 
 from pebble.certificate import RefusedError
-from pebble.certificate.schedules import Memory, moved_by
-from pebble.certificate.statement import Widths, Workload, read_workload
-from pebble.certificate.upper import Moved
+from pebble.certificate.schedules import Memory, traffic_of
+from pebble.certificate.statement import ClaimedWidths, Workload, read_workload
+from pebble.certificate.upper import ScheduleTraffic
 from pebble.certificate.upper_chain import Shape, check_chain
 from pebble.proof import upper
 from pebble.proof.certificate import workload_statement
@@ -28,7 +28,7 @@ from pebble.schedules.explicit.ffn import ffn_chain
 from pebble.schedules.explicit.fused import FusedSchedule
 from pebble.units import ceil_div
 from pebble.workloads import Attention, Ffn
-from pebble.workloads.widths import ALIKE, Room
+from pebble.workloads.widths import ALIKE, FastMemory
 from tests.certificate.strongest import _bands, settled
 from tests.certificate.strongest_bytes import least_room, moved_in_bytes
 from tests.certificate.test_played_schedules import some_shape
@@ -65,14 +65,14 @@ def some_band(rnd: random.Random, chain: Chain, extent: int) -> Band:
 def fits_in_bytes(workload: Workload, schedule: dict[str, Any], plan: ChainPlan, rnd: random.Random) -> bool:
     """In the least room in bytes in which the checker takes it; whether any vector turns."""
     wide, out = workload.in_width, workload.out_width
-    widths = Widths(wide, wide + rnd.choice([0, 2, 3, 20]), out + rnd.choice([0, 2, 5, 20]), out)
+    widths = ClaimedWidths(wide, wide + rnd.choice([0, 2, 3, 20]), out + rnd.choice([0, 2, 5, 20]), out)
     try:
-        moved = moved_in_bytes(workload, widths, 10**7, schedule)
+        traffic = moved_in_bytes(workload, widths, 10**7, schedule)
     except RefusedError:  # not of these kinds
         return False
     played = weigh(plan, widths)
     assert played.held_bytes <= least_room(workload, widths, schedule), (workload.label, widths, schedule)
-    assert played.moved_bytes == moved
+    assert played.traffic_total == traffic
     runs: list[dict[str, Any]] = schedule["runs"]
     return any(
         corner[1] for run in runs for turn in (*run.get("turns", ()), [run.get("enter", [0, 0, 0])]) for corner in turn
@@ -96,26 +96,28 @@ def test_what_the_checker_takes_is_legal(seed: int) -> None:
             vectors = rnd.choice([0, 1, f // 2, rnd.randint(0, f)])
             turns = corner(rnd, before.extent, vectors), corner(rnd, after.extent, vectors)
             panels = all(band.kept_first == k and not band.spilled for band in (before, after))
-            found = Handed(vectors * chain.weights_per_column, 0, *turns) if panels and vectors else NOTHING
-            handed[id(before), id(after)] = found
+            result = Handed(vectors * chain.weights_per_column, 0, *turns) if panels and vectors else NOTHING
+            handed[id(before), id(after)] = result
 
-        def handed_on(_c: Chain, _s: str, _n: Room, before: Band, after: Band, _f: int, known=handed) -> Handed:  # type: ignore[no-untyped-def]
+        def handed_on(_c: Chain, _s: str, _n: FastMemory, before: Band, after: Band, _f: int, known=handed) -> Handed:
             return known[id(before), id(after)]
 
-        plan = ChainPlan("rows", tuple((band, 1) for band in bands), chain, Room.of_values(10**9), {}, {}, 0)
+        plan = ChainPlan("rows", tuple((band, 1) for band in bands), chain, FastMemory.of_values(10**9), {}, {}, 0)
         workload = read_workload(workload_statement(work), "workload")
         with patch.object(upper, "handed_on", handed_on), patch.object(chain_moves, "handed_on", handed_on):
             try:
-                told = moved_by(workload, Memory(10**9), upper._bands(plan), "schedule")
+                spec = traffic_of(workload, Memory(10**9), upper._bands(plan), "schedule")
             except RefusedError:
                 continue
-            loads, stores = ({x: n for x, n in moved.items() if n} for moved in (told.loads, told.stores))
-            schedule = FusedSchedule("bands", "", work, loads, stores, told.peak, Room.of_values(told.peak), 0, plan)
-            assert replay(schedule) <= told.peak
+            loads, stores = ({x: n for x, n in traffic.items() if n} for traffic in (spec.loads, spec.stores))
+            schedule = FusedSchedule(
+                "bands", "", work, loads, stores, spec.peak, FastMemory.of_values(spec.peak), 0, plan
+            )
+            assert replay(schedule) <= spec.peak
             in_bytes += fits_in_bytes(workload, upper._bands(plan), plan, rnd)
         taken += 1
-        corners = [*(band.enter for band in bands), *(one.leave for one in handed.values())]
-        turned += any(one != NO_CORNER and one.turned for one in corners)
+        corners = [*(band.enter for band in bands), *(value.leave for value in handed.values())]
+        turned += any(item != NO_CORNER and item.turned for item in corners)
     assert taken > 60 and turned > 20 and in_bytes > 5
 
 
@@ -125,8 +127,8 @@ def once_each(schedule: dict[str, Any]) -> dict[str, Any]:
     for run in schedule["runs"]:
         for number in range(run["count"]):
             which = number + 1 == run["count"]
-            one = {**run, "count": 1, "kept": [0, run["kept"][which]]}
-            runs.append(one | ({"turns": [nothing, run["turns"][which]]} if "turns" in run else {}))
+            single = {**run, "count": 1, "kept": [0, run["kept"][which]]}
+            runs.append(single | ({"turns": [nothing, run["turns"][which]]} if "turns" in run else {}))
     return {**schedule, "runs": runs}
 
 
@@ -138,12 +140,12 @@ def test_a_run_of_several_bands_is_as_many_runs(seed: int) -> None:
         shape = some_shape(rnd)
         schedule = _bands(shape.m, shape.k, shape.f, shape.l, rnd)
 
-        def count(shape: Shape = shape, schedule: dict[str, Any] = schedule) -> Moved:
+        def count(shape: Shape = shape, schedule: dict[str, Any] = schedule) -> ScheduleTraffic:
             return check_chain(shape, 10**9, schedule, "schedule")
 
-        told = None if shape.sharing else settled(count, schedule)
-        if told is not None:
-            assert check_chain(shape, 10**9, once_each(schedule), "schedule") == told
+        spec = None if shape.sharing else settled(count, schedule)
+        if spec is not None:
+            assert check_chain(shape, 10**9, once_each(schedule), "schedule") == spec
             several += any(run["count"] > 1 and "turns" in run for run in schedule["runs"])
     assert several > 5
 
@@ -164,18 +166,18 @@ def test_panels_without_a_second_product(seed: int) -> None:
             turns = corner(rnd, before.extent, vectors), corner(rnd, after.extent, vectors)
             handed[id(before), id(after)] = Handed(2 * k * vectors, 0, *turns) if vectors else NOTHING
 
-        def handed_on(_c: Chain, _s: str, _n: Room, before: Band, after: Band, _f: int, known=handed) -> Handed:  # type: ignore[no-untyped-def]
+        def handed_on(_c: Chain, _s: str, _n: FastMemory, before: Band, after: Band, _f: int, known=handed) -> Handed:
             return known[id(before), id(after)]
 
-        plan = ChainPlan("rows", tuple((band, 1) for band in bands), chain, Room.of_values(10**9), {}, {}, 0)
+        plan = ChainPlan("rows", tuple((band, 1) for band in bands), chain, FastMemory.of_values(10**9), {}, {}, 0)
         with patch.object(upper, "handed_on", handed_on), patch.object(chain_moves, "handed_on", handed_on):
             try:
-                told = check_chain(Shape(m, k, f, 0, 2), 10**9, upper._bands(plan), "schedule")
+                spec = check_chain(Shape(m, k, f, 0, 2), 10**9, upper._bands(plan), "schedule")
             except RefusedError:
                 continue
             played = weigh(plan, ALIKE)
-        assert played.held_bytes <= told.peak
-        moved = ({x: n for x, n in one.items() if n} for one in (told.loads, told.stores))
-        assert [*moved] == [dict(played.loads), dict(played.stores)]
+        assert played.held_bytes <= spec.peak
+        traffic = ({x: n for x, n in item.items() if n} for item in (spec.loads, spec.stores))
+        assert [*traffic] == [dict(played.loads), dict(played.stores)]
         taken += 1
     assert taken > 10

@@ -45,9 +45,11 @@ def test_proofs_are_well_formed(case: str, tmp_path: Path, capsys: pytest.Captur
             plain = formula.replace("\\{", "").replace("\\}", "")
             assert plain.count("{") == plain.count("}"), formula
         if suffix == "tex":
-            begun, ended = re.findall(r"\\begin\{(\w+)\}", text), re.findall(r"\\end\{(\w+)\}", text)
-            assert begun[0] == ended[-1] == "document" and {"theorem", "proof", "thebibliography"} < set(begun)
-            assert sorted(begun) == sorted(ended)
+            initialised, ended = re.findall(r"\\begin\{(\w+)\}", text), re.findall(r"\\end\{(\w+)\}", text)
+            assert initialised[0] == ended[-1] == "document" and {"theorem", "proof", "thebibliography"} < set(
+                initialised
+            )
+            assert sorted(initialised) == sorted(ended)
             body = text.partition("\\begin{document}")[2]  # macros may end a line with %
             outside = re.sub(r"\$[^$]*\$|^\\fitted\{.*?\}$", "", body, flags=re.DOTALL | re.MULTILINE)
             assert not re.search(r"(?<!\\)[_&#%^]", outside), re.search(r".{20}(?<!\\)[_&#%^]", outside)
@@ -62,17 +64,17 @@ def test_the_command_it_names_writes_the_certificate(capsys: pytest.CaptureFixtu
     words = "gemm -m 40 -n 40 -k 10 --cache 40el --dtype fp8 --out-dtype fp32"
     assert main(["prove", *words.split()]) == 0
     text = capsys.readouterr().out
-    found = re.search(r"`pebble (bound [^`]+) --certificate c.json`", text)
-    assert found is not None
-    assert main([*found[1].split(), "--json"]) == 0
+    result = re.search(r"`pebble (bound [^`]+) --certificate c.json`", text)
+    assert result is not None
+    assert main([*result[1].split(), "--json"]) == 0
 
 
 def test_a_schedule_in_bytes_is_told(capsys: pytest.CaptureFixture[str]) -> None:
     """Its room and traffic in bytes, as `bound` says."""
     words = "gemm -m 1024 -n 1024 -k 4096 --cache 4MiB --accumulate fp32"
     assert main(["bound", *words.split(), "--json"]) == 0
-    moved = json.loads(capsys.readouterr().out)["upper_bound"]["bytes"]
+    traffic = json.loads(capsys.readouterr().out)["upper_bound"]["bytes"]
     assert main(["prove", *words.split()]) == 0
     text = capsys.readouterr().out
     assert "## A schedule" in text and "fits in $4\\,194\\,304$ bytes" in text
-    assert f"moves ${moved:,}$ bytes".replace(",", "\\,") in text
+    assert f"moves ${traffic:,}$ bytes".replace(",", "\\,") in text

@@ -285,7 +285,7 @@ def furnish(folder: Path) -> list[list[str]]:
 
 def faults(seed: int, count: int, show: bool = False) -> list[str]:
     """Run so many random command lines in a folder of their own; those that end badly, each with how."""
-    here, found = os.getcwd(), []
+    here, result = os.getcwd(), []
     draw = random.Random(seed)
     with tempfile.TemporaryDirectory() as folder:
         os.chdir(folder)
@@ -297,14 +297,14 @@ def faults(seed: int, count: int, show: bool = False) -> list[str]:
                 began = time.monotonic()
                 fault = fault_of(line)
                 if fault is not None:
-                    found.append(f"seed {seed}, line {number}: {[word[:80] for word in line]}\n{fault[-1500:]}")
+                    result.append(f"seed {seed}, line {number}: {[word[:80] for word in line]}\n{fault[-1500:]}")
                     if show:
-                        print(found[-1], flush=True)
+                        print(result[-1], flush=True)
                 if show and time.monotonic() - began > PATIENCE_SECONDS + 2:
                     print(f"slow: {time.monotonic() - began:.1f} s: {line!r}"[:400], flush=True)
         finally:
             os.chdir(here)
-    return found
+    return result
 
 
 if __name__ == "__main__":

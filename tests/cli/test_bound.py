@@ -14,16 +14,16 @@ def bound(capsys: pytest.CaptureFixture[str], *arguments: str) -> dict:
 
 
 def test_the_contract(capsys: pytest.CaptureFixture[str]) -> None:
-    found = bound(capsys, "gemm", "-m", "8192", "-n", "8192", "-k", "8192", "--cache", "40MiB")
-    assert found["lower_bound"]["elements"] >= 260_900_000
-    assert found["lower_bound"]["bytes"] == 2 * found["lower_bound"]["elements"]
-    assert found["upper_bound"]["elements"] <= 335_600_000
-    assert found["capacity"]["elements"] == 20_971_520
-    assert found["capacity"]["what"] == "cache"
-    assert found["buffers"] == "single"
-    assert found["recompute"] == "forbidden"
-    assert found["gap"] == found["upper_bound"]["elements"] / found["lower_bound"]["elements"]
-    names = {b["name"]: b for b in found["published"]}
+    result = bound(capsys, "gemm", "-m", "8192", "-n", "8192", "-k", "8192", "--cache", "40MiB")
+    assert result["lower_bound"]["elements"] >= 260_900_000
+    assert result["lower_bound"]["bytes"] == 2 * result["lower_bound"]["elements"]
+    assert result["upper_bound"]["elements"] <= 335_600_000
+    assert result["capacity"]["elements"] == 20_971_520
+    assert result["capacity"]["what"] == "cache"
+    assert result["buffers"] == "single"
+    assert result["recompute"] == "forbidden"
+    assert result["gap"] == result["upper_bound"]["elements"] / result["lower_bound"]["elements"]
+    names = {b["name"]: b for b in result["published"]}
     assert set(names) == {
         "compulsory", "irony-toledo-tiskin", "smith-et-al", "cosma", "parallel-memory-independent"
     }  # fmt: skip
@@ -32,17 +32,17 @@ def test_the_contract(capsys: pytest.CaptureFixture[str]) -> None:
 
 
 def test_compulsory_on_both_sides(capsys: pytest.CaptureFixture[str]) -> None:
-    found = bound(capsys, "gemm", "-m", "4096", "-n", "4096", "-k", "4096", "--cache", "40MiB")
-    assert found["lower_bound"]["elements"] == found["upper_bound"]["elements"] == 50_331_648
-    assert found["gap"] == 1
+    result = bound(capsys, "gemm", "-m", "4096", "-n", "4096", "-k", "4096", "--cache", "40MiB")
+    assert result["lower_bound"]["elements"] == result["upper_bound"]["elements"] == 50_331_648
+    assert result["gap"] == 1
 
 
 def test_chip_capacity(capsys: pytest.CaptureFixture[str]) -> None:
-    found = bound(capsys, "llama-3-8b:gate_up", "--tokens", "8192", "--gpu", "h100-sxm5-80gb")
-    assert found["capacity"] == {**found["capacity"], "what": "chip", "bytes": 116 * 2**20}
-    assert (found["workload"]["m"], found["workload"]["n"], found["workload"]["k"]) == (8192, 28672, 4096)
-    (l2,) = found["other_capacities"]
-    assert l2["lower_bound"]["bytes"] > found["lower_bound"]["bytes"]
+    result = bound(capsys, "llama-3-8b:gate_up", "--tokens", "8192", "--gpu", "h100-sxm5-80gb")
+    assert result["capacity"] == {**result["capacity"], "what": "chip", "bytes": 116 * 2**20}
+    assert (result["workload"]["m"], result["workload"]["n"], result["workload"]["k"]) == (8192, 28672, 4096)
+    (l2,) = result["other_capacities"]
+    assert l2["lower_bound"]["bytes"] > result["lower_bound"]["bytes"]
 
 
 def test_accumulate_into_costs_reading_c(capsys: pytest.CaptureFixture[str]) -> None:
@@ -68,60 +68,60 @@ FFN = ("ffn", "--tokens", "8192", "--d-model", "4096", "--hidden", "11008")
     [("6MiB", 745_000_000, 1_001_400_000), ("40MiB", 253_000_000, 415_300_000), ("50MiB", 224_000_000, 330_000_000)],
 )
 def test_ffn(capsys: pytest.CaptureFixture[str], cache: str, lower: int, upper: int) -> None:
-    found = bound(capsys, *FFN, "--cache", cache)
-    assert lower <= found["lower_bound"]["elements"] <= found["upper_bound"]["elements"] <= upper
-    assert found["separate_kernels_bound"]["elements"] >= found["lower_bound"]["elements"]
-    assert found["separate_over_fused_bound"] >= 1
+    result = bound(capsys, *FFN, "--cache", cache)
+    assert lower <= result["lower_bound"]["elements"] <= result["upper_bound"]["elements"] <= upper
+    assert result["separate_kernels_bound"]["elements"] >= result["lower_bound"]["elements"]
+    assert result["separate_over_fused_bound"] >= 1
     allowed = bound(capsys, *FFN, "--cache", cache, "--recompute", "allowed")
     assert allowed["recompute"] == "allowed"
-    assert allowed["lower_bound"]["elements"] <= found["lower_bound"]["elements"]
-    assert {b["name"]: b["status"] for b in found["published"]}["compulsory"] == "proven"
+    assert allowed["lower_bound"]["elements"] <= result["lower_bound"]["elements"]
+    assert {b["name"]: b["status"] for b in result["published"]}["compulsory"] == "proven"
 
 
 def test_ffn_that_fits_is_compulsory_unless_kernels_are_separate(capsys: pytest.CaptureFixture[str]) -> None:
-    found = bound(capsys, "ffn", "--tokens", "8192", "--d-model", "768", "--hidden", "3072", "--cache", "40MiB")
-    assert found["gap"] == 1
-    assert found["lower_bound"]["elements"] == found["workload"]["compulsory_elements"]
-    assert found["separate_kernels_bound"]["elements"] >= found["lower_bound"]["elements"] + 2 * 8192 * 3072
+    result = bound(capsys, "ffn", "--tokens", "8192", "--d-model", "768", "--hidden", "3072", "--cache", "40MiB")
+    assert result["gap"] == 1
+    assert result["lower_bound"]["elements"] == result["workload"]["compulsory_elements"]
+    assert result["separate_kernels_bound"]["elements"] >= result["lower_bound"]["elements"] + 2 * 8192 * 3072
 
 
 def test_flash_attention_is_within_five_percent(capsys: pytest.CaptureFixture[str]) -> None:
-    found = bound(
+    result = bound(
         capsys, "attention", "--queries", "32768", "--keys", "32768", "--head-dim", "128", "--cache", "228KiB"
     )
-    assert 602_000_000 <= found["lower_bound"]["elements"] <= found["upper_bound"]["elements"] <= 630_000_000
+    assert 602_000_000 <= result["lower_bound"]["elements"] <= result["upper_bound"]["elements"] <= 630_000_000
 
 
 def test_decode_is_reading_the_cache_once(capsys: pytest.CaptureFixture[str]) -> None:
-    found = bound(
+    result = bound(
         capsys, "attention", "--queries", "1", "--keys", "4096", "--head-dim", "128", "--heads", "32",
         "--kv-heads", "8", "--batch", "4", "--gpu", "a40",
     )  # fmt: skip
     kv, rest = 2 * 4 * 8 * 4096 * 128, 2 * 4 * 32 * 128
-    assert found["lower_bound"]["elements"] == found["upper_bound"]["elements"] == kv + rest
+    assert result["lower_bound"]["elements"] == result["upper_bound"]["elements"] == kv + rest
 
 
 def test_no_schedule_of_ours_is_not_infeasible(capsys: pytest.CaptureFixture[str]) -> None:
     causal = ("attention", "--queries", "4", "--keys", "8", "--head-dim", "64", "--causal", "--cache", "10el")
-    found = bound(capsys, *causal)
-    assert found["upper_bound"] is None
-    assert found["gap"] is None
-    assert found["lower_bound"]["elements"] >= found["workload"]["compulsory_elements"]
-    assert not any(b["status"] == "refuted_here" for b in found["published"])
+    result = bound(capsys, *causal)
+    assert result["upper_bound"] is None
+    assert result["gap"] is None
+    assert result["lower_bound"]["elements"] >= result["workload"]["compulsory_elements"]
+    assert not any(b["status"] == "refuted_here" for b in result["published"])
 
 
 def test_a_convolution_has_a_schedule(capsys: pytest.CaptureFixture[str]) -> None:
     conv = ("conv2d", "--batch", "1", "--in-channels", "8", "--out-channels", "8", "--height", "9", "--width", "9",
             "--kernel", "3", "--cache", "64el")  # fmt: skip
-    found = bound(capsys, *conv)
-    assert found["lower_bound"]["elements"] <= found["upper_bound"]["elements"]
-    assert found["upper_bound"]["details"]["peak_elements"] <= 64
+    result = bound(capsys, *conv)
+    assert result["lower_bound"]["elements"] <= result["upper_bound"]["elements"]
+    assert result["upper_bound"]["details"]["peak_elements"] <= 64
 
 
 def test_a_published_leading_term_is_refuted_by_fusion(capsys: pytest.CaptureFixture[str]) -> None:
-    found = bound(capsys, "ffn", "--tokens", "240", "--d-model", "10", "--hidden", "240", "--cache", "900el")
-    soap = next(b for b in found["published"] if b["name"] == "iolb-soap")
-    assert found["upper_bound"]["elements"] <= 33_600
+    result = bound(capsys, "ffn", "--tokens", "240", "--d-model", "10", "--hidden", "240", "--cache", "900el")
+    soap = next(b for b in result["published"] if b["name"] == "iolb-soap")
+    assert result["upper_bound"]["elements"] <= 33_600
     assert soap["status"] == "refuted_here"
 
 

@@ -46,10 +46,10 @@ def test_bound_contract(capsys: pytest.CaptureFixture[str]) -> None:
 
 
 def test_cache_is_of_one_sm(capsys: pytest.CaptureFixture[str]) -> None:
-    found = run(capsys, "bound", *GEMM, "--cache", "228KiB", "--sms", "108", "--level", "l2", "--multicast", "4")
-    assert found["capacity"]["total_elements"] == 108 * 116736
-    cast = found["multicast"]
-    assert cast["l2_requests_bound"]["elements"] <= cast["schedule"]["l2_elements"] < found["lower_bound"]["elements"]
+    result = run(capsys, "bound", *GEMM, "--cache", "228KiB", "--sms", "108", "--level", "l2", "--multicast", "4")
+    assert result["capacity"]["total_elements"] == 108 * 116736
+    cast = result["multicast"]
+    assert cast["l2_requests_bound"]["elements"] <= cast["schedule"]["l2_elements"] < result["lower_bound"]["elements"]
 
 
 def test_the_game_is_named(capsys: pytest.CaptureFixture[str]) -> None:
@@ -89,11 +89,11 @@ def test_level_dram_is_the_default_without_buffers(capsys: pytest.CaptureFixture
 )
 @pytest.mark.parametrize("net", ["all-to-all", "cluster-8", "ring", "partitions-2"])
 def test_bounds_are_below_the_schedules(capsys, workload, net) -> None:
-    found = run(capsys, "bound", *workload, "--gpu", "h200-sxm-141gb", "--buffers", "connected", "--topology", net)
-    assert found["lower_bound"]["bytes"] <= found["upper_bound"]["bytes"]
+    result = run(capsys, "bound", *workload, "--gpu", "h200-sxm-141gb", "--buffers", "connected", "--topology", net)
+    assert result["lower_bound"]["bytes"] <= result["upper_bound"]["bytes"]
     compared = run(capsys, "compare", *workload, "--gpu", "h200-sxm-141gb", "--buffers", "connected", "--topology", net)
-    assert compared["lower_bound"]["bytes"] == bytes_of(found)
-    assert compared["upper_bound"]["bytes"] <= found["upper_bound"]["bytes"]
+    assert compared["lower_bound"]["bytes"] == bytes_of(result)
+    assert compared["upper_bound"]["bytes"] <= result["upper_bound"]["bytes"]
     for row in compared["schedules"]:
         assert row["ratio_to_lower_bound"] >= 1
         assert row["from_l2_bytes_per_sm"] * 132 == pytest.approx(row["from_l2_bytes"])
@@ -121,7 +121,6 @@ def test_text(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatc
         (("--level", "l3"), "did you mean l2"),
         (("--level", "l2", "--buffers", "single"), "sm-local"),
         (("--buffers", "pooled", "--sms", "4", "--multicast", "2"), "sm-local"),
-        (("--buffers", "sm-local", "--sms", "4", "--certificate", "c.json"), "leave it out"),
     ],
 )
 def test_mistakes_are_one_sentence(capsys, arguments, words) -> None:
@@ -140,9 +139,9 @@ def test_chain_schedules_on_one_sm_are_those_of_one_memory() -> None:
     ffn = Ffn(64, 32, 100)
     assert best_ffn_on_sms(ffn, 1, 3000).l2_elements <= in_values(best_ffn_schedule, ffn, 3000).elements
     attention = Attention(1000, 1000, 16)
-    found = attention_on_sms(attention, 1, 33 * 251 + 100)
-    assert found.details["bands_per_group"] == 4
-    assert found.l2_elements == 2 * 1000 * 16 + 4 * 2 * 1000 * 16
+    result = attention_on_sms(attention, 1, 33 * 251 + 100)
+    assert result.details["bands_per_group"] == 4
+    assert result.l2_elements == 2 * 1000 * 16 + 4 * 2 * 1000 * 16
     joined = best_attention_on_sms(attention, 8, 33 * 20, largest_cluster=4)
     assert joined.remote_elements > 0
     assert joined.l2_elements < attention_on_sms(attention, 8, 33 * 20).l2_elements
@@ -152,16 +151,16 @@ SMALL = ("solve", "gemm", "-m", "2", "-n", "2", "-k", "1", "--capacity", "3")
 
 
 def test_solve(capsys: pytest.CaptureFixture[str]) -> None:
-    found = run(capsys, *SMALL, "--buffers", "connected", "--sms", "2", "--omega", "0.25")
-    assert (found["lower_bound"], found["upper_bound"], found["status"]) == (8.5, 8.5, "optimal")
-    assert sum(found["per_sm"]["copies_in"]) == 2 and sum(found["per_sm"]["tasks"]) == 4
-    assert {move[0] for move in found["moves"]} <= {"load", "store", "compute", "delete", "copy"}
+    result = run(capsys, *SMALL, "--buffers", "connected", "--sms", "2", "--omega", "0.25")
+    assert (result["lower_bound"], result["upper_bound"], result["status"]) == (8.5, 8.5, "optimal")
+    assert sum(result["per_sm"]["copies_in"]) == 2 and sum(result["per_sm"]["tasks"]) == 4
+    assert {move[0] for move in result["moves"]} <= {"load", "store", "compute", "delete", "copy"}
     local = run(capsys, *SMALL, "--buffers", "sm-local", "--tasks-per-sm", "2")
     assert local["per_sm"]["tasks"] == [2, 2] and local["omega"] is None
     pooled = run(capsys, *SMALL, "--buffers", "pooled", "--sms", "2")
     single = run(capsys, *SMALL, "--buffers", "single")
-    assert pooled["upper_bound"] <= found["upper_bound"] <= local["upper_bound"]
-    assert found["upper_bound"] <= single["upper_bound"]
+    assert pooled["upper_bound"] <= result["upper_bound"] <= local["upper_bound"]
+    assert result["upper_bound"] <= single["upper_bound"]
     assert main([*SMALL, "--buffers", "sm-local"]) == 0
     assert "at 0" in capsys.readouterr().out
 
@@ -185,10 +184,10 @@ def test_solve_mistakes(capsys, arguments, code, words) -> None:
 def test_both_boundaries_of_a_chip(capsys):
     arguments = ["bound", "gemm", "-m", "8192", "-n", "8192", "-k", "8192", "--gpu", "a100-sxm4-40gb", "--json"]
     assert main([*arguments, "--buffers", "sm-local"]) == 0
-    found = json.loads(capsys.readouterr().out)
-    sms, dram = found["levels"]
+    result = json.loads(capsys.readouterr().out)
+    sms, dram = result["levels"]
     assert (sms["boundary"], dram["boundary"]) == ("L2 to SMs", "DRAM to chip")
-    assert sms["lower_bound"] == found["lower_bound"]
+    assert sms["lower_bound"] == result["lower_bound"]
     assert main(arguments) == 0
     assert dram["lower_bound"] == json.loads(capsys.readouterr().out)["lower_bound"]
 
@@ -196,16 +195,16 @@ def test_both_boundaries_of_a_chip(capsys):
 def test_the_price_of_a_copy_from_measured_bandwidths(capsys: pytest.CaptureFixture[str]) -> None:
     joined = ("--buffers", "connected", "--topology", "cluster-16")
     gemm = ("gemm", "-m", "2048", "-n", "2048", "-k", "2048")
-    found = run(capsys, "bound", *gemm, "--gpu", "h100-pcie-80gb", *joined, "--omega", "measured")
-    price = found["measured_copy_price"]
-    assert found["omega"] == price["omega"] == round(7 / 3.27, 2)
+    result = run(capsys, "bound", *gemm, "--gpu", "h100-pcie-80gb", *joined, "--omega", "measured")
+    price = result["measured_copy_price"]
+    assert result["omega"] == price["omega"] == round(7 / 3.27, 2)
     assert (price["l2"]["mark"], price["copies"]["mark"]) == ("measured", "guess")
-    assert any("2.14 reads of L2" in note for note in found["notes"])
+    assert any("2.14 reads of L2" in note for note in result["notes"])
     split = run(capsys, "bound", *gemm, "--gpu", "h100-pcie-80gb", "--buffers", "sm-local")
     # above the price of a load copies buy nothing
-    assert bytes_of(found) == bytes_of(split) and found["into_sms"]["from_other_sms_bytes"] == 0
+    assert bytes_of(result) == bytes_of(split) and result["into_sms"]["from_other_sms_bytes"] == 0
     compared = run(capsys, "compare", *gemm, "--gpu", "h100-pcie-80gb", *joined, "--omega", "measured")
-    assert compared["omega"] == found["omega"]
+    assert compared["omega"] == result["omega"]
 
 
 @pytest.mark.parametrize(
@@ -229,8 +228,8 @@ def test_bound_and_compare_name_what_is_balanced(capsys: pytest.CaptureFixture[s
     assert "best" not in by_name and least["name"].startswith("tile")
     assert by_name["best balanced"]["schedule"] == bounded["upper_bound"]["schedule"]
     assert least["imbalance"] > by_name["best balanced"]["imbalance"]
-    told = {"bytes": least["cost_bytes"], "what": "least cost", "name": least["name"], "schedule": least["schedule"]}
-    assert compared["upper_bound"] == told and bounded["upper_bound"]["what"] == "best balanced schedule"
+    fields = {"bytes": least["cost_bytes"], "what": "least cost", "name": least["name"], "schedule": least["schedule"]}
+    assert compared["upper_bound"] == fields and bounded["upper_bound"]["what"] == "best balanced schedule"
     pooled = run(capsys, "bound", *words[:-4], "--buffers", "pooled")
     assert pooled["upper_bound"]["what"] == "best schedule"
     assert main(["compare", *words]) == 0

@@ -22,13 +22,13 @@ def run(capsys: pytest.CaptureFixture[str], *arguments: str) -> Any:
 )  # fmt: skip
 def test_every_policy_stays_above_the_bound(capsys: pytest.CaptureFixture[str], policy: str) -> None:
     memory = ("--cache", "2MiB", "--sms", "16", "--policy", policy)
-    found = run(capsys, "compare", *GEMM, *memory, "--schedules", "row,morton")
-    assert found["kernel"]["policy"] == policy
-    assert all(s["ratio_to_lower_bound"] >= 1 for s in found["schedules"])
-    one = run(capsys, "simulate", *GEMM, *memory, "--schedule", "row")
-    row = next(s for s in found["schedules"] if s["name"] == "row")
-    assert one["dram_bytes"] == row["dram_bytes"]
-    assert 0 <= one["dirty_residue_bytes"] <= one["dram_write_bytes"]
+    result = run(capsys, "compare", *GEMM, *memory, "--schedules", "row,morton")
+    assert result["kernel"]["policy"] == policy
+    assert all(s["ratio_to_lower_bound"] >= 1 for s in result["schedules"])
+    single = run(capsys, "simulate", *GEMM, *memory, "--schedule", "row")
+    row = next(s for s in result["schedules"] if s["name"] == "row")
+    assert single["dram_bytes"] == row["dram_bytes"]
+    assert 0 <= single["dirty_residue_bytes"] <= single["dram_write_bytes"]
 
 
 @pytest.mark.parametrize(
@@ -37,15 +37,15 @@ def test_every_policy_stays_above_the_bound(capsys: pytest.CaptureFixture[str], 
 @pytest.mark.parametrize("policy", ["partitions-2:oldest-of-8", "set-16-hashed", "random", "sectored"])
 def test_chains_and_attention(capsys: pytest.CaptureFixture[str], workload: tuple[str, ...], policy: str) -> None:
     name = "row-fused-2" if "mlp" in workload[0] else "fa2"
-    found = run(capsys, "compare", *workload, "--gpu", "a40", "--policy", policy, "--schedules", name)
-    assert found["schedules"][0]["ratio_to_lower_bound"] >= 1
+    result = run(capsys, "compare", *workload, "--gpu", "a40", "--policy", policy, "--schedules", name)
+    assert result["schedules"][0]["ratio_to_lower_bound"] >= 1
 
 
 def test_hardware_means_the_machines_model(capsys: pytest.CaptureFixture[str]) -> None:
-    found = run(capsys, "simulate", *GEMM, "--gpu", "h20", "--schedule", "row", "--policy", "hardware")
-    assert found["policy"] == "partitions-2:oldest-of-8"
-    assert any("NVIDIA H20 (measured)" in note for note in found["notes"])
-    assert run(capsys, "simulate", *GEMM, "--gpu", "h20", "--schedule", "row")["notes"] == found["notes"]
+    result = run(capsys, "simulate", *GEMM, "--gpu", "h20", "--schedule", "row", "--policy", "hardware")
+    assert result["policy"] == "partitions-2:oldest-of-8"
+    assert any("NVIDIA H20 (measured)" in note for note in result["notes"])
+    assert run(capsys, "simulate", *GEMM, "--gpu", "h20", "--schedule", "row")["notes"] == result["notes"]
 
 
 def test_explain(capsys: pytest.CaptureFixture[str]) -> None:
@@ -65,10 +65,10 @@ def test_mistakes(capsys: pytest.CaptureFixture[str]) -> None:
 
 
 def test_a_policy_that_looks_ahead_has_no_column_of_free_blocks(capsys: pytest.CaptureFixture[str]) -> None:
-    found = run(capsys, "compare", *GEMM, "--gpu", "a40", "--policy", "opt", "--schedules", "row")
-    assert not any(key in found["schedules"][0] for key in ("free_dram_bytes", "lru_dram_bytes"))
-    assert any("opt looks ahead" in note for note in found["notes"])
-    assert not any("execution free simulates" in note for note in found["notes"])
+    result = run(capsys, "compare", *GEMM, "--gpu", "a40", "--policy", "opt", "--schedules", "row")
+    assert not any(key in result["schedules"][0] for key in ("free_dram_bytes", "lru_dram_bytes"))
+    assert any("opt looks ahead" in note for note in result["notes"])
+    assert not any("execution free simulates" in note for note in result["notes"])
     plain = run(capsys, "compare", *GEMM, "--gpu", "a40", "--policy", "fifo", "--schedules", "row")
     assert "free_dram_bytes" in plain["schedules"][0]
-    assert found["schedules"][0]["dram_bytes"] <= plain["schedules"][0]["dram_bytes"]
+    assert result["schedules"][0]["dram_bytes"] <= plain["schedules"][0]["dram_bytes"]

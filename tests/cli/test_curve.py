@@ -19,28 +19,28 @@ def run(capsys: pytest.CaptureFixture[str], *arguments: str) -> Any:
 
 @pytest.mark.parametrize("policy", ["lru", "opt", "fifo", "sectored", "partitions-2:oldest-of-8"])
 def test_points_are_simulations(capsys: pytest.CaptureFixture[str], policy: str) -> None:
-    found = run(capsys, "curve", *GEMM, "--cache", "512KiB", *KERNEL, "--schedules", "row,morton+sawtooth",
+    result = run(capsys, "curve", *GEMM, "--cache", "512KiB", *KERNEL, "--schedules", "row,morton+sawtooth",
                 "--policy", policy, "--points", "5")  # fmt: skip
-    capacities = found["capacities_bytes"]
+    capacities = result["capacities_bytes"]
     assert capacities == sorted(capacities)
     assert 512 * 1024 in capacities
-    for curve in found["schedules"]:
+    for curve in result["schedules"]:
         for at, capacity in enumerate(capacities):
-            one = run(capsys, "simulate", *GEMM, "--cache", f"{capacity}B", *KERNEL, "--schedule", curve["name"],
+            single = run(capsys, "simulate", *GEMM, "--cache", f"{capacity}B", *KERNEL, "--schedule", curve["name"],
                       "--policy", policy)  # fmt: skip
-            assert curve["dram_read_bytes"][at] == one["dram_read_bytes"]
-            assert curve["dram_write_bytes"][at] == one["dram_write_bytes"]
-            assert found["lower_bound_bytes"][at] <= one["dram_bytes"]
+            assert curve["dram_read_bytes"][at] == single["dram_read_bytes"]
+            assert curve["dram_write_bytes"][at] == single["dram_write_bytes"]
+            assert result["lower_bound_bytes"][at] <= single["dram_bytes"]
 
 
 def test_accumulating_opt_is_simulated(capsys: pytest.CaptureFixture[str]) -> None:
-    found = run(capsys, "curve", *GEMM, "--accumulate-into", "--cache", "512KiB", *KERNEL, "--schedules", "row",
+    result = run(capsys, "curve", *GEMM, "--accumulate-into", "--cache", "512KiB", *KERNEL, "--schedules", "row",
                 "--policy", "opt", "--points", "3")  # fmt: skip
-    for capacity, moved in zip(found["capacities_bytes"], found["schedules"][0]["dram_bytes"], strict=True):
+    for capacity, traffic in zip(result["capacities_bytes"], result["schedules"][0]["dram_bytes"], strict=True):
         memory = ("--cache", f"{capacity}B", *KERNEL)
-        one = run(capsys, "simulate", *GEMM, "--accumulate-into", *memory, "--schedule", "row",
+        single = run(capsys, "simulate", *GEMM, "--accumulate-into", *memory, "--schedule", "row",
                   "--policy", "opt")  # fmt: skip
-        assert moved == one["dram_bytes"]
+        assert traffic == single["dram_bytes"]
 
 
 @pytest.mark.parametrize(
@@ -48,10 +48,10 @@ def test_accumulating_opt_is_simulated(capsys: pytest.CaptureFixture[str]) -> No
 )
 def test_other_families(capsys: pytest.CaptureFixture[str], workload: tuple[str, ...]) -> None:
     names = "row-fused-2,separate:row" if "mlp" in workload[0] else "fa2,unfused"
-    found = run(capsys, "curve", *workload, "--gpu", "a40", "--schedules", names, "--points", "6")
-    for curve in found["schedules"]:
+    result = run(capsys, "curve", *workload, "--gpu", "a40", "--schedules", names, "--points", "6")
+    for curve in result["schedules"]:
         assert curve["dram_bytes"] == sorted(curve["dram_bytes"], reverse=True)
-        assert all(b <= c for b, c in zip(found["lower_bound_bytes"], curve["dram_bytes"], strict=True))
+        assert all(b <= c for b, c in zip(result["lower_bound_bytes"], curve["dram_bytes"], strict=True))
 
 
 def test_figure_and_table(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
@@ -93,7 +93,7 @@ def test_ctrl_c_keeps_the_schedules_that_are_done(monkeypatch, capsys):
 
     monkeypatch.setattr(module, "curve_of", stops_at_the_third)
     assert main(["curve", "gemm", "-m", "1024", "-n", "1024", "-k", "256", "--gpu", "a40", "--json"]) == 130
-    found = json.loads(capsys.readouterr().out)
-    assert not found["complete"]
-    assert {names[0], names[1]} <= {s["name"] for s in found["schedules"]}
-    assert names[2] not in {s["name"] for s in found["schedules"]}
+    result = json.loads(capsys.readouterr().out)
+    assert not result["complete"]
+    assert {names[0], names[1]} <= {s["name"] for s in result["schedules"]}
+    assert names[2] not in {s["name"] for s in result["schedules"]}

@@ -14,12 +14,12 @@ def dag(capsys: pytest.CaptureFixture[str], *arguments: str) -> dict:
 
 
 def test_statistics(capsys: pytest.CaptureFixture[str]) -> None:
-    found = dag(capsys, "gemm", "-m", "2", "-n", "2", "-k", "3")
-    assert found["dag"] == "gemm -m 2 -n 2 -k 3"
-    assert (found["nodes"], found["values"], found["compulsory_weight"]) == (28, 16, 16)
-    assert found["minimum_capacity"] == {"in-place": 3}
-    found = dag(capsys, "gemm", "-m", "2", "-n", "2", "-k", "3", "--form", "chain")
-    assert found["minimum_capacity"]["one-shot-sliding"] == 3
+    result = dag(capsys, "gemm", "-m", "2", "-n", "2", "-k", "3")
+    assert result["dag"] == "gemm -m 2 -n 2 -k 3"
+    assert (result["nodes"], result["values"], result["compulsory_weight"]) == (28, 16, 16)
+    assert result["minimum_capacity"] == {"in-place": 3}
+    result = dag(capsys, "gemm", "-m", "2", "-n", "2", "-k", "3", "--form", "chain")
+    assert result["minimum_capacity"]["one-shot-sliding"] == 3
 
 
 @pytest.mark.parametrize("suffix", [".json", ".graphml", ".hdag"])
@@ -37,9 +37,9 @@ def test_a_written_dag_is_read(capsys: pytest.CaptureFixture[str], tmp_path: Pat
 
 def test_tiles(capsys: pytest.CaptureFixture[str]) -> None:
     words = ("gemm", "-m", "256", "-n", "256", "-k", "100", "--tile", "128x128x64", "--dtype", "bf16")
-    found = dag(capsys, *words)
-    assert found["values"] == 4 + 4 + 4
-    assert found["compulsory_weight"] == 2 * (2 * 256 * 100 + 256 * 256)
+    result = dag(capsys, *words)
+    assert result["values"] == 4 + 4 + 4
+    assert result["compulsory_weight"] == 2 * (2 * 256 * 100 + 256 * 256)
     assert dag(capsys, *words, "--unit-weights")["compulsory_weight"] == 12
 
 

@@ -19,15 +19,15 @@ def run(capsys: pytest.CaptureFixture[str], *arguments: str) -> Any:
 
 @pytest.mark.parametrize("execution", ["persistent", "dynamic-10", "split-k-4", "stream-k", "stream-k-hybrid"])
 def test_executions(capsys: pytest.CaptureFixture[str], execution: str) -> None:
-    found = run(capsys, "compare", *GEMM, *MEMORY, "--schedules", "row,morton", "--execution", execution)
-    assert all(s["ratio_to_lower_bound"] >= 1 for s in found["schedules"])
-    one = run(capsys, "simulate", *GEMM, *MEMORY, "--schedule", "row", "--execution", execution)
-    assert one["execution"] == execution
-    assert one["dram_bytes"] == next(s["dram_bytes"] for s in found["schedules"] if s["name"] == "row")
+    result = run(capsys, "compare", *GEMM, *MEMORY, "--schedules", "row,morton", "--execution", execution)
+    assert all(s["ratio_to_lower_bound"] >= 1 for s in result["schedules"])
+    single = run(capsys, "simulate", *GEMM, *MEMORY, "--schedule", "row", "--execution", execution)
+    assert single["execution"] == execution
+    assert single["dram_bytes"] == next(s["dram_bytes"] for s in result["schedules"] if s["name"] == "row")
     reference = run(capsys, "simulate", *GEMM, *MEMORY, "--schedule", "row")
     if execution == "persistent":
-        assert one["dram_bytes"] == reference["dram_bytes"]
-    assert ("partials" in one["by_operand"]) == (execution in ("split-k-4", "stream-k", "stream-k-hybrid"))
+        assert single["dram_bytes"] == reference["dram_bytes"]
+    assert ("partials" in single["by_operand"]) == (execution in ("split-k-4", "stream-k", "stream-k-hybrid"))
 
 
 def test_multicast_saves_touches(capsys: pytest.CaptureFixture[str]) -> None:
@@ -39,9 +39,9 @@ def test_multicast_saves_touches(capsys: pytest.CaptureFixture[str]) -> None:
 
 def test_sensitivity(capsys: pytest.CaptureFixture[str]) -> None:
     arguments = ("simulate", *GEMM, *MEMORY, "--schedule", "row", "--sensitivity")
-    found = run(capsys, *arguments, "--policy", "partitions-2")["sensitivity"]
-    assert {len(found[key]) > 0 for key in ("skew", "capacity", "maps")} == {True}
-    assert next(m for m in found["capacity"] if m["what"] == "cache x 1")["least_bytes"] == found["base_bytes"]
+    result = run(capsys, *arguments, "--policy", "partitions-2")["sensitivity"]
+    assert {len(result[key]) > 0 for key in ("skew", "capacity", "maps")} == {True}
+    assert next(m for m in result["capacity"] if m["what"] == "cache x 1")["least_bytes"] == result["base_bytes"]
     assert main(list(arguments)) == 0
     assert "assumption changed" in capsys.readouterr().out
 
@@ -49,8 +49,8 @@ def test_sensitivity(capsys: pytest.CaptureFixture[str]) -> None:
 def test_a_cliff_is_warned_of(capsys: pytest.CaptureFixture[str]) -> None:
     """B and a row of A just fit: a little less cache and row order streams B again and again."""
     gemm = ("gemm", "-m", "2048", "-n", "768", "-k", "512", "--schedule", "row")
-    found = run(capsys, "simulate", *gemm, "--cache", "1024KiB", "--sms", "6", "--sensitivity")["sensitivity"]
-    assert any("cliff of capacity" in warning for warning in found["warnings"])
+    result = run(capsys, "simulate", *gemm, "--cache", "1024KiB", "--sms", "6", "--sensitivity")["sensitivity"]
+    assert any("cliff of capacity" in warning for warning in result["warnings"])
 
 
 def test_write_and_read_a_trace(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
@@ -60,9 +60,9 @@ def test_write_and_read_a_trace(capsys: pytest.CaptureFixture[str], tmp_path: Pa
         written = run(capsys, "simulate", *arguments, "--write-trace", path)
         assert written["touches"] > 0
         expected = run(capsys, "simulate", *arguments)
-        found = run(capsys, "simulate", "--trace", path, "--cache", "512KiB")
+        result = run(capsys, "simulate", "--trace", path, "--cache", "512KiB")
         for key in ("accesses_lines", "dram_read_bytes", "dram_write_bytes", "by_operand"):
-            assert found[key] == expected[key]
+            assert result[key] == expected[key]
         judged = run(capsys, "simulate", *GEMM, *MEMORY, "--trace", path)
         assert judged["ratio_to_lower_bound"] >= 1
     assert main(["simulate", *GEMM, *MEMORY, "--trace", path]) == 0

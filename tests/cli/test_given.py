@@ -23,9 +23,9 @@ def trace(tmp_path: Path) -> str:
 def refused(capsys: pytest.CaptureFixture[str], *arguments: str) -> str:
     capsys.readouterr()
     assert main(list(arguments)) == 2
-    told = capsys.readouterr()
-    assert told.out == "" and len(told.err.splitlines()) == 1
-    return told.err
+    spec = capsys.readouterr()
+    assert spec.out == "" and len(spec.err.splitlines()) == 1
+    return spec.err
 
 
 @pytest.mark.parametrize(
@@ -42,8 +42,8 @@ def refused(capsys: pytest.CaptureFixture[str], *arguments: str) -> str:
     ],
 )
 def test_a_trace_takes_no_option_of_a_kernel(given: list[str], trace: str, capsys: pytest.CaptureFixture[str]) -> None:
-    told = refused(capsys, "simulate", "--trace", trace, "--cache", "1MiB", *given)
-    assert f"{given[0]}: got it with --trace" in told
+    spec = refused(capsys, "simulate", "--trace", trace, "--cache", "1MiB", *given)
+    assert f"{given[0]}: got it with --trace" in spec
 
 
 @pytest.mark.parametrize("given", [["--execution", "stream-k"], ["--cluster", "2x1"], ["--seed", "3"], ["--residual"]])
@@ -56,8 +56,8 @@ def test_beside_a_workload_it_takes_those_that_the_bound_depends_on(
 
 def test_a_trace_of_another_workload_is_refused(trace: str, capsys: pytest.CaptureFixture[str]) -> None:
     other = ["gemm", "-m", "4096", "-n", "512", "-k", "512"]
-    told = refused(capsys, "simulate", *other, *WHERE, "--trace", trace)
-    assert "A has 262,144 values of 2 bytes, expected 2,097,152 of 2" in told
+    spec = refused(capsys, "simulate", *other, *WHERE, "--trace", trace)
+    assert "A has 262,144 values of 2 bytes, expected 2,097,152 of 2" in spec
     assert "of 2 bytes, expected" in refused(capsys, "simulate", *GEMM, "--dtype", "fp32", *WHERE, "--trace", trace)
 
 
@@ -74,16 +74,16 @@ def test_a_trace_of_another_workload_is_refused(trace: str, capsys: pytest.Captu
 def test_a_trace_of_the_workload_is_taken(workload: Workload, schedule: str, tmp_path: Path) -> None:
     path = str(tmp_path / "t.npz")
     pebble.simulate(workload, schedule, cache="1MiB", sms=4, write_trace=path)
-    found = pebble.simulate(workload, trace=path, cache="1MiB", sms=4)
-    assert found.document()["ratio_to_lower_bound"] >= 1
+    result = pebble.simulate(workload, trace=path, cache="1MiB", sms=4)
+    assert result.document()["ratio_to_lower_bound"] >= 1
 
 
 def test_a_trace_below_the_bound_says_why(tmp_path: Path) -> None:
     path = tmp_path / "t.csv"
     shape = "rows=512 cols=512 tile_rows=64 tile_cols=64 element_bytes=2"
     path.write_text(f"# pebble trace 1\n# operand mine {shape}\noperand,row,col,op\nmine,0,0,r\n")
-    found = pebble.simulate(pebble.Gemm(512, 512, 512), trace=str(path), cache="1MiB", sms=4)
-    assert any("no trace of that workload" in note for note in found.document()["notes"])
+    result = pebble.simulate(pebble.Gemm(512, 512, 512), trace=str(path), cache="1MiB", sms=4)
+    assert any("no trace of that workload" in note for note in result.document()["notes"])
 
 
 @pytest.mark.parametrize("command", [["simulate", "--schedule", "row"], ["compare", "--schedules", "row"]])
@@ -105,8 +105,8 @@ def test_a_seed_of_which_nothing_is_drawn(capsys: pytest.CaptureFixture[str]) ->
 
 
 def test_no_chip_no_kernel_that_it_cannot_run(capsys: pytest.CaptureFixture[str]) -> None:
-    told = refused(capsys, "compare", *GEMM, *WHERE, "--schedules", "row", "--allow-infeasible")
-    assert "--allow-infeasible: got it with --cache" in told
+    spec = refused(capsys, "compare", *GEMM, *WHERE, "--schedules", "row", "--allow-infeasible")
+    assert "--allow-infeasible: got it with --cache" in spec
 
 
 def test_tokens_of_no_layer(tmp_path: Path) -> None:
@@ -148,16 +148,16 @@ def test_a_message_names_what_was_given(
 def test_a_sweep_advises_no_option_that_it_has_not(tmp_path: Path) -> None:
     pytest.importorskip("duckdb")
     gemm = {"family": "gemm", "m": 4096, "n": 4096, "k": 64}
-    for number, asked in enumerate(({"tiles": "2048x2048x64"}, {"sms": 10_000})):
+    for number, requested in enumerate(({"tiles": "2048x2048x64"}, {"sms": 10_000})):
         store = tmp_path / f"{number}.duckdb"
-        pebble.sweep({"workloads": [gemm], "machines": "a40", "orders": "row", **asked}, store, jobs=1)
+        pebble.sweep({"workloads": [gemm], "machines": "a40", "orders": "row", **requested}, store, jobs=1)
         (row,) = pebble.results(store).rows()
         assert row["status"] == "refused" and "expected" in row["reason"] and "allow" not in row["reason"]
 
 
 def test_a_triton_file_is_for_a_chip_that_runs_it(capsys: pytest.CaptureFixture[str]) -> None:
-    told = refused(capsys, "export", "row", *GEMM, "--gpu", "mi300x", "--format", "triton")
-    assert "got it for AMD Instinct MI300X, expected an NVIDIA GPU" in told
+    spec = refused(capsys, "export", "row", *GEMM, "--gpu", "mi300x", "--format", "triton")
+    assert "got it for AMD Instinct MI300X, expected an NVIDIA GPU" in spec
     assert main(["export", "row", *GEMM, "--gpu", "mi300x", "--format", "csv"]) == 0
     saved = pebble.export("row", pebble.Gemm(512, 512, 512), gpu="mi300x").table
     with pytest.raises(InputError, match="expected an NVIDIA GPU"):
@@ -168,5 +168,5 @@ def test_a_trace_of_another_version_is_refused(tmp_path: Path, capsys: pytest.Ca
     path = tmp_path / "t.csv"
     shape = "rows=512 cols=512 tile_rows=64 tile_cols=64 element_bytes=2"
     path.write_text(f"# pebble trace 2\n# operand A {shape}\noperand,row,col,op\nA,0,0,r\n")
-    told = refused(capsys, "simulate", "--trace", str(path), "--cache", "1MiB")
-    assert "line 1: got a trace of version '2', expected 1" in told
+    spec = refused(capsys, "simulate", "--trace", str(path), "--cache", "1MiB")
+    assert "line 1: got a trace of version '2', expected 1" in spec

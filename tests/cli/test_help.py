@@ -56,8 +56,8 @@ def test_only_one_is_one(value: float, spec: str, text: str) -> None:
 def test_a_gap_in_the_fourth_digit_is_shown(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["bound", "gemm", "-m", "8192", "-n", "8192", "-k", "1", "--cache", "8191el"]) == 0
     assert "gap          1.0001\n" in capsys.readouterr().out
-    found = pebble.bound(pebble.Gemm(8192, 8192, 1), cache="8191el")
-    assert str(found).endswith("(1.0001x)") and found.gap is not None and found.gap > 1
+    bound = pebble.bound(pebble.Gemm(8192, 8192, 1), cache="8191el")
+    assert str(bound).endswith("(1.0001x)") and bound.gap is not None and bound.gap > 1
 
 
 @pytest.mark.parametrize("name", ["tune", "stream", "time", "verify"])
@@ -83,8 +83,8 @@ def test_each_action_has_a_line_of_its_own(
     with pytest.raises(SystemExit):
         main(["ncu", "--help"])
     lines = [line.split() for line in capsys.readouterr().out.splitlines()]
-    found = [words[2] for words in lines if words[:2] == ["pebble", "ncu"]]
-    assert found[:5] == ["report", "which", "compare", "dims", "row"]
+    results = [words[2] for words in lines if words[:2] == ["pebble", "ncu"]]
+    assert results[:5] == ["report", "which", "compare", "dims", "row"]
 
 
 def test_help_is_the_same_where_python_drops_docstrings() -> None:
@@ -96,8 +96,8 @@ for command in COMMANDS:
     except SystemExit:
         pass
 """
-    told = [
+    entries = [
         subprocess.run([sys.executable, *flags, "-c", code], capture_output=True, text=True, check=True).stdout
         for flags in ([], ["-OO"])
     ]
-    assert told[0] == told[1] and "the proved bound" in told[0]
+    assert entries[0] == entries[1] and "the proved bound" in entries[0]

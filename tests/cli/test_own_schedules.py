@@ -116,9 +116,9 @@ def test_compare_takes_them_beside_names(capsys: pytest.CaptureFixture[str]) -> 
         "--schedule",
         "orders.py:late",
     ]
-    found = moved(capsys, *words)
-    assert {s["name"] for s in found["schedules"]} == {"column", "good.csv", "orders.py:late"}
-    assert all(s["ratio_to_lower_bound"] >= 1 for s in found["schedules"])
+    result = moved(capsys, *words)
+    assert {s["name"] for s in result["schedules"]} == {"column", "good.csv", "orders.py:late"}
+    assert all(s["ratio_to_lower_bound"] >= 1 for s in result["schedules"])
 
 
 def test_the_front_door_takes_functions_and_tables() -> None:
@@ -126,8 +126,8 @@ def test_the_front_door_takes_functions_and_tables() -> None:
     by_hand = pebble.simulate(gemm, lambda rows, cols, params: [(i, j) for i in range(rows) for j in range(cols)],
                               cache="1MiB", sms=5)  # fmt: skip
     table = pebble.export("row", gemm, cache="1MiB", sms=5).table
-    found = pebble.compare(gemm, ["row"], [table, Path("good.csv")], cache="1MiB", sms=5)
-    assert {t.dram_bytes for t in found.orders} == {by_hand.traffic.dram_bytes}
+    result = pebble.compare(gemm, ["row"], [table, Path("good.csv")], cache="1MiB", sms=5)
+    assert {t.dram_bytes for t in result.orders} == {by_hand.traffic.dram_bytes}
     with pytest.raises(InputError, match="expected 5 with 1"):
         pebble.simulate(gemm, table, cache="1MiB", sms=6)
 

@@ -26,8 +26,8 @@ def answered(capsys: pytest.CaptureFixture[str], *arguments: str) -> Any:
 @pytest.mark.parametrize("words", [GROUPED, BATCH, LAYER], ids=["grouped", "batch", "layer"])
 def test_bound_certificate_verify_prove(words: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     path = tmp_path / "c.json"
-    found = answered(capsys, "bound", *words, *CACHE, "--certificate", str(path))
-    lower, upper = found["lower_bound"], found["upper_bound"]
+    result = answered(capsys, "bound", *words, *CACHE, "--certificate", str(path))
+    lower, upper = result["lower_bound"], result["upper_bound"]
     assert lower["method"] == "the bounds of its parts, added"
     assert lower["elements"] == sum(part["count"] * part["elements"] for part in lower["certificate"]["parts"])
     assert lower["elements"] <= upper["elements"] and lower["bytes"] <= upper["bytes"]
@@ -55,19 +55,19 @@ def test_equal_groups_are_a_batch(capsys: pytest.CaptureFixture[str]) -> None:
 
 
 def test_a_batch_of_one_is_the_gemm(capsys: pytest.CaptureFixture[str]) -> None:
-    one, plain = answered(capsys, "bound", *BATCH[:-1], "1", *CACHE), answered(capsys, "bound", *BATCH[:-2], *CACHE)
-    del one["command"], plain["command"]
-    assert one == plain
+    single, plain = answered(capsys, "bound", *BATCH[:-1], "1", *CACHE), answered(capsys, "bound", *BATCH[:-2], *CACHE)
+    del single["command"], plain["command"]
+    assert single == plain
 
 
 def test_a_layer_of_a_named_model(capsys: pytest.CaptureFixture[str]) -> None:
-    found = answered(capsys, "bound", "llama-3-8b:layer", "--tokens", "8192", "--cache", "40MiB")
-    parts = {part["name"]: part["count"] for part in found["lower_bound"]["certificate"]["parts"]}
+    result = answered(capsys, "bound", "llama-3-8b:layer", "--tokens", "8192", "--cache", "40MiB")
+    parts = {part["name"]: part["count"] for part in result["lower_bound"]["certificate"]["parts"]}
     assert parts == {"qkv": 1, "attention": 8, "o": 1, "mlp": 1}
-    assert found["separate_kernels_bound"]["elements"] >= found["lower_bound"]["elements"]
-    kernels = found["separate_kernels_bound"]["certificate"]["kernels"]
-    assert sum(kernel["elements"] for kernel in kernels) == found["separate_kernels_bound"]["elements"]
-    assert "sum" not in found["workload"]["label"] and "llama-3-8b:layer" in found["workload"]["label"]
+    assert result["separate_kernels_bound"]["elements"] >= result["lower_bound"]["elements"]
+    kernels = result["separate_kernels_bound"]["certificate"]["kernels"]
+    assert sum(kernel["elements"] for kernel in kernels) == result["separate_kernels_bound"]["elements"]
+    assert "sum" not in result["workload"]["label"] and "llama-3-8b:layer" in result["workload"]["label"]
 
 
 REFUSED = [
@@ -114,24 +114,24 @@ def test_a_layer_has_four_kernels_and_no_one(command: str, capsys: pytest.Captur
 @pytest.mark.parametrize("words", [GROUPED, BATCH], ids=["grouped", "batch"])
 def test_groups_have_kernels(words: list[str], capsys: pytest.CaptureFixture[str]) -> None:
     kernel = ["--cache", "1MiB", "--sms", "4", "--policy", "lru"]
-    found = answered(capsys, "compare", *words, *kernel)
-    moved = {row["name"]: row["dram_bytes"] for row in found["schedules"]}
-    assert len(moved) == 28 and min(moved.values()) >= found["lower_bound"]["bytes"]
-    one = answered(capsys, "simulate", *words, *kernel, "--schedule", "hilbert")
-    assert one["dram_bytes"] == moved["hilbert"]
+    result = answered(capsys, "compare", *words, *kernel)
+    traffic = {row["name"]: row["dram_bytes"] for row in result["schedules"]}
+    assert len(traffic) == 28 and min(traffic.values()) >= result["lower_bound"]["bytes"]
+    single = answered(capsys, "simulate", *words, *kernel, "--schedule", "hilbert")
+    assert single["dram_bytes"] == traffic["hilbert"]
     curve = answered(capsys, "curve", *words, *kernel, "--schedules", "hilbert", "--points", "3")
     at = curve["capacities_bytes"].index(2**20)
-    assert curve["schedules"][0]["dram_bytes"][at] == moved["hilbert"]
+    assert curve["schedules"][0]["dram_bytes"][at] == traffic["hilbert"]
 
 
 def test_groups_have_dags(capsys: pytest.CaptureFixture[str]) -> None:
     sizes = ["-n", "1", "-k", "2"]
     batch = answered(capsys, "dag", "gemm", "-m", "2", *sizes, "--batch", "3")
     equal = answered(capsys, "dag", "grouped", "--rows", "2,2,2", *sizes)
-    one = answered(capsys, "dag", "gemm", "-m", "2", *sizes)
+    single = answered(capsys, "dag", "gemm", "-m", "2", *sizes)
     for key in ("nodes", "edges", "operations", "inputs", "outputs", "compulsory_weight"):
-        assert batch[key] == equal[key] == 3 * one[key]
-    assert batch["depth"] == equal["depth"] == one["depth"]
+        assert batch[key] == equal[key] == 3 * single[key]
+    assert batch["depth"] == equal["depth"] == single["depth"]
     solved = answered(capsys, "solve", "grouped", "--rows", "1,2", *sizes, "--capacity", "3")
     alone = [answered(capsys, "solve", "gemm", "-m", m, *sizes, "--capacity", "3")["upper_bound"] for m in "12"]
     assert solved["status"] == "optimal" and solved["upper_bound"] == sum(alone)

@@ -11,12 +11,12 @@ pytestmark = pytest.mark.posix
 
 @pytest.mark.parametrize("seed", [1])
 def test_a_few_command_lines(seed):
-    found = faults(seed, 40)
-    assert not found, "\n".join(found)
+    result = faults(seed, 40)
+    assert not result, "\n".join(result)
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("seed", range(100, 104))
 def test_many_command_lines(seed):
-    found = faults(seed, 1000)
-    assert not found, "\n".join(found)
+    result = faults(seed, 1000)
+    assert not result, "\n".join(result)

@@ -53,14 +53,14 @@ def test_a_dear_pebbling_is_told_what_the_optimum_costs(
 
 def test_json(dag: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     code, out, _ = run(capsys, dag, written(tmp_path, MOVES), "--capacity", "3", "--json")
-    found = json.loads(out)
+    result = json.loads(out)
     assert code == 0
-    told = {key: found[key] for key in ("legal", "cost", "loads", "stores", "peak", "optimum", "optimal", "variant")}
-    assert told == {
+    fields = {key: result[key] for key in ("legal", "cost", "loads", "stores", "peak", "optimum", "optimal", "variant")}
+    assert fields == {
         "legal": True, "cost": 3, "loads": 2, "stores": 1, "peak": 3, "optimum": 3, "optimal": True,
         "variant": "one-shot",
     }  # fmt: skip
-    assert found["illegal"] is None
+    assert result["illegal"] is None
 
 
 BROKEN = [
@@ -83,14 +83,14 @@ def test_an_illegal_move_is_named_and_exits_5(
     path = written(tmp_path, moves)
     code, out, err = run(capsys, dag, path, "--capacity", "3")
     assert (code, err) == (5, "")
-    told = " ".join(out.split())
-    assert f"illegal pebbling at step {step}, node '{node}', rule {rule or ''}" in told
-    assert "legal costs" not in told and "lower bound 3" in told
+    text = " ".join(out.split())
+    assert f"illegal pebbling at step {step}, node '{node}', rule {rule or ''}" in text
+    assert "legal costs" not in text and "lower bound 3" in text
     code, out, _ = run(capsys, dag, path, "--capacity", "3", "--json")
-    found = json.loads(out)
-    assert code == 5 and found["legal"] is False and found["cost"] is None and found["optimum"] is None
-    assert (found["illegal"]["step"], found["illegal"]["node"]) == (step, node)
-    assert rule is None or found["illegal"]["rule"] == rule
+    result = json.loads(out)
+    assert code == 5 and result["legal"] is False and result["cost"] is None and result["optimum"] is None
+    assert (result["illegal"]["step"], result["illegal"]["node"]) == (step, node)
+    assert rule is None or result["illegal"]["rule"] == rule
 
 
 def test_too_much_at_once_is_illegal(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -141,8 +141,8 @@ def test_a_file_that_has_no_moves_exits_2(
 def test_wrong_options(
     dag: str, tmp_path: Path, capsys: pytest.CaptureFixture[str], options: list[str], code: int, word: str
 ) -> None:
-    found, out, err = run(capsys, dag, written(tmp_path, MOVES), *options)
-    assert (found, out) == (code, "") and word in err and len(err.strip().splitlines()) == 1
+    result, out, err = run(capsys, dag, written(tmp_path, MOVES), *options)
+    assert (result, out) == (code, "") and word in err and len(err.strip().splitlines()) == 1
 
 
 def test_a_missing_file(dag: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -156,9 +156,9 @@ def test_what_solve_prints_is_taken_as_it_is(tmp_path: Path, capsys: pytest.Capt
     assert main(["solve", *GEMM, "--capacity", capacity, "--json"]) == 0
     solved = capsys.readouterr().out
     code, out, _ = run(capsys, *GEMM, written(tmp_path, solved), "--capacity", capacity, "--json")
-    found = json.loads(out)
-    assert code == 0 and found["optimal"]
-    assert found["cost"] == json.loads(solved)["upper_bound"] == {"4": 14, "5": 13}[capacity]
+    result = json.loads(out)
+    assert code == 0 and result["optimal"]
+    assert result["cost"] == json.loads(solved)["upper_bound"] == {"4": 14, "5": 13}[capacity]
 
 
 def test_several_memories(dag: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -167,9 +167,9 @@ def test_several_memories(dag: str, tmp_path: Path, capsys: pytest.CaptureFixtur
     path = written(tmp_path, moves)
     for omega, cost in (("0.25", 3.25), ("1", 4)):
         code, out, _ = run(capsys, dag, path, *joined, omega, "--json")
-        found = json.loads(out)
-        assert (code, found["cost"], found["optimum"], found["optimal"]) == (0, cost, 3, False)
-        assert [sm["copies_in"] for sm in found["per_sm"]] == [0, 1]
+        result = json.loads(out)
+        assert (code, result["cost"], result["optimum"], result["optimal"]) == (0, cost, 3, False)
+        assert [sm["copies_in"] for sm in result["per_sm"]] == [0, 1]
     head = f"{dag}, connected, 2 SMs, omega 0.25, all-to-all, capacity 3 each, one-shot "
     for command in (["replay", dag, path], ["solve", dag]):
         assert main([*command, *joined, "0.25"]) == 0
@@ -216,8 +216,8 @@ def test_nothing_is_searched_beside_an_illegal_move(
 
     monkeypatch.setattr("pebble.solvers.replayed.solve", searched)
     code, out, _ = run(capsys, dag, written(tmp_path, MOVES[:3]), "--capacity", "3", "--json")
-    found = json.loads(out)
-    assert code == 5 and found["proof"] == ["compulsory bound"]
-    assert (found["lower_bound"], found["upper_bound"], found["stop_reason"]) == (3, None, None)
+    result = json.loads(out)
+    assert code == 5 and result["proof"] == ["compulsory bound"]
+    assert (result["lower_bound"], result["upper_bound"], result["stop_reason"]) == (3, None, None)
     with pytest.raises(AssertionError, match="searched"):
         run(capsys, dag, written(tmp_path, MOVES), "--capacity", "3")

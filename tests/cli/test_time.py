@@ -32,34 +32,34 @@ def run(words: str, capsys: pytest.CaptureFixture[str], code: int = 0) -> str:
 
 
 def answer(words: str, capsys: pytest.CaptureFixture[str]) -> dict[str, Any]:
-    found: dict[str, Any] = json.loads(run(f"{words} --json", capsys))
-    return found
+    result: dict[str, Any] = json.loads(run(f"{words} --json", capsys))
+    return result
 
 
 @pytest.mark.parametrize("workload", WORKLOADS)
 @pytest.mark.parametrize("sku", ["a100-sxm4-40gb", "h200-sxm-141gb", "gb10"])
 def test_bound_tells_the_floor(workload: str, sku: str, capsys: pytest.CaptureFixture[str]) -> None:
-    found = answer(f"bound {workload} --gpu {sku}", capsys)
-    floor, parts = found["time_floor"], {part["what"]: part for part in found["time_floor"]["parts"]}
+    result = answer(f"bound {workload} --gpu {sku}", capsys)
+    floor, parts = result["time_floor"], {part["what"]: part for part in result["time_floor"]["parts"]}
     assert floor["floor_us"] == max(part["time_us"] for part in parts.values())
     assert floor["binds"] == max(parts, key=lambda name: parts[name]["time_us"])
     dram = parts["dram"]
-    assert dram["bytes"] == found["lower_bound"]["bytes"]
+    assert dram["bytes"] == result["lower_bound"]["bytes"]
     assert dram["time_us"] == pytest.approx(dram["bytes"] / dram["rate"]["bytes_per_second"] * 1e6)
     if sku != "gb10":
         assert set(parts) == {"operations", "dram", "l2"} and not floor["missing"]
-        assert parts["operations"]["operations"] == found["workload"]["flops"]
+        assert parts["operations"]["operations"] == result["workload"]["flops"]
     text = run(f"bound {workload} --gpu {sku}", capsys)
     assert "time floor " in text and "-bound" in text
 
 
 @pytest.mark.parametrize("workload", SIMULATED)
 def test_compare_tells_the_least_time_of_each_order(workload: str, capsys: pytest.CaptureFixture[str]) -> None:
-    found = answer(f"compare {workload} --gpu a40 --policy lru", capsys)
-    floor = found["time_floor"]
+    result = answer(f"compare {workload} --gpu a40 --policy lru", capsys)
+    floor = result["time_floor"]
     dram = next(part for part in floor["parts"] if part["what"] == "dram")
-    assert dram["bytes"] == found["lower_bound"]["bytes"]
-    for row in found["schedules"]:
+    assert dram["bytes"] == result["lower_bound"]["bytes"]
+    for row in result["schedules"]:
         by_bytes = row["dram_bytes"] / dram["rate"]["bytes_per_second"] * 1e6
         assert row["least_time_us"] == pytest.approx(max(floor["floor_us"], by_bytes))
         assert row["least_time_us"] >= floor["floor_us"]
@@ -95,8 +95,8 @@ def test_the_accumulator_halves_the_floor_of_an_rtx_4090(capsys: pytest.CaptureF
 
 
 def test_decode_tells_the_time_of_each_step(capsys: pytest.CaptureFixture[str]) -> None:
-    found = answer("decode llama-3-8b --gpu h100-sxm5-80gb", capsys)
-    for step in found["steps"]:
+    result = answer("decode llama-3-8b --gpu h100-sxm5-80gb", capsys)
+    for step in result["steps"]:
         assert step["dram_us"] == pytest.approx(step["layer_bytes"] / 3.35e12 * 1e6)
         assert step["time_floor_us"] == max(step["dram_us"], step["operations_us"])
         assert step["kv_us"] / step["dram_us"] == pytest.approx(step["kv_share"])
@@ -119,13 +119,13 @@ def test_a_slow_chip_computes_through_decode_steps(capsys: pytest.CaptureFixture
 def test_energy_is_an_estimate_and_only_on_request(capsys: pytest.CaptureFixture[str]) -> None:
     words = "compare gemm -m 1024 -n 1024 -k 1024 --gpu h100-sxm5-80gb --schedules row,hilbert"
     assert "energy" not in json.dumps(answer(words, capsys))
-    found = answer(f"{words} --energy 7nm", capsys)
-    prices = found["energy_estimate"]["prices"]
-    for row in found["schedules"]:
+    result = answer(f"{words} --energy 7nm", capsys)
+    prices = result["energy_estimate"]["prices"]
+    for row in result["schedules"]:
         assert row["dram_joules"] == pytest.approx(
             row["dram_bytes"] * prices["dram.hbm"]["picojoules_per_byte"] * 1e-12
         )
-        assert row["total_joules"] > found["energy_estimate"]["of_the_bounds"]["total_joules"]
+        assert row["total_joules"] > result["energy_estimate"]["of_the_bounds"]["total_joules"]
     text = re.sub(r"\s+", " ", run(f"{words} --energy 7nm", capsys))
     assert "energy is an estimate, not a bound" in text
 
@@ -135,27 +135,27 @@ def test_the_front_door() -> None:
     bound = pebble.bound(gemm, gpu="a100-sxm4-40gb")
     assert bound.timed is not None and bound.timed.floor.seconds == pytest.approx(2 * 4096**3 / 312e12)
     assert bound.verdict.startswith("compute-bound: DRAM needs ")
-    found = pebble.compare(gemm, ["row", "hilbert"], gpu="a100-sxm4-40gb", energy="7nm")
-    assert found.timed is not None and found.timed.energy is not None
-    assert all(found.least_seconds(t) >= found.timed.floor.seconds for t in found.orders)
+    result = pebble.compare(gemm, ["row", "hilbert"], gpu="a100-sxm4-40gb", energy="7nm")
+    assert result.timed is not None and result.timed.energy is not None
+    assert all(result.least_seconds(t) >= result.timed.floor.seconds for t in result.orders)
     assert pebble.bound(gemm, cache="40MiB").timed is None
     decode = pebble.decode("llama-3-8b", gpu="a40")
     assert len(decode.floors) == len(decode.steps) and all(floor.seconds > 0 for floor in decode.floors)
 
 
 def test_the_floor_is_the_same_whatever_orders_are_listed(capsys: pytest.CaptureFixture[str]) -> None:
-    gemm = "compare gemm -m 4096 -n 14336 -k 4096 --gpu h200-sxm-141gb --policy lru --schedules "
+    gemm = "compare gemm -m 4096 -n 14336 -k 4096 --gpu h200-sxm-141gb --tile 128x128 --policy lru --schedules "
     with_row, without = answer(gemm + "grouped-8,row", capsys), answer(gemm + "grouped-8", capsys)
     slowest = max(row["least_time_us"] for row in with_row["schedules"])
     assert slowest > 1.3 * with_row["time_floor"]["floor_us"]  # DRAM needs longer for row
-    for found in (with_row, without):
-        assert found["time_floor"]["verdict"].startswith("compute-bound: DRAM needs 55.9 us of 450 at the bound, ")
+    for result in (with_row, without):
+        assert result["time_floor"]["verdict"].startswith("compute-bound: DRAM needs 55.9 us of 450 at the bound, ")
     assert "701 with row, which moves most" in with_row["time_floor"]["verdict"]
 
 
 def test_fewest_bytes_are_not_called_least_time(capsys: pytest.CaptureFixture[str]) -> None:
     ffn = "ffn --tokens 8192 --d-model 4096 --hidden 11008 --gpu a40 --schedules separate:grouped-8,row-fused-8"
-    assert main(["compare", *ffn.split()]) == 0
+    assert main(["compare", *ffn.split(), "--explain"]) == 0
     text = " ".join(capsys.readouterr().out.split())
     assert "row-fused-8, in bytes alone; `pebble time` ranks by time" in text
     assert "fewer bytes need not take less time" in text and "saves" not in text
@@ -166,7 +166,7 @@ def test_fewest_bytes_are_not_called_least_time(capsys: pytest.CaptureFixture[st
 def test_what_is_no_kernel_is_called_none(capsys: pytest.CaptureFixture[str]) -> None:
     attention = "attention --queries 512 --keys 512 --head-dim 64 --gpu h100-sxm5-80gb --schedules fa2,fa3"
     for command in ("compare", "time"):
-        assert main([command, *attention.split()]) == 0
+        assert main([command, *attention.split(), *(["--explain"] if command == "compare" else [])]) == 0
         text = " ".join(capsys.readouterr().out.split())
         assert "FlashAttention-1, -2, -3 and FlashDecoding in a modelled kernel of the tile above" in text
         assert ("MiB by hand: a schedule, not a kernel" in text) is (command == "compare")
@@ -181,9 +181,7 @@ def test_a_screen_says_where_tile_and_stages_come_from(capsys: pytest.CaptureFix
     assert "tile 128x128x64 (default), 1 stage (default), 8" in header("--cache 1MiB --sms 8")
     assert "tile 64x64x64, 2 stages, 132" in header("--gpu h200-sxm-141gb --tile 64x64x64 --stages 2")
     exported = answer("export row gemm -m 512 -n 512 -k 512 --gpu h200-sxm-141gb --format json", capsys)
-    assert exported["notes"][-1] == (
-        "tile: default; stages: what shared memory holds, at most 4; `pebble tile` ranks others by modelled time"
-    )
+    assert exported["notes"][-1] == ("tile and stages are those that `pebble advise` picks")
 
 
 def test_no_bound_may_be_gone_below_where_more_memory_proves_the_same(capsys: pytest.CaptureFixture[str]) -> None:
@@ -191,7 +189,7 @@ def test_no_bound_may_be_gone_below_where_more_memory_proves_the_same(capsys: py
     for shape, may in (("256", False), ("8192", True)):
         workload = ["gemm", "-m", shape, "-n", shape, "-k", shape, "--gpu", "a40"]
         for command in (["compare", *workload, "--schedules", "row"], ["bound", *workload]):
-            assert main(command) == 0
+            assert main([*command, "--explain"]) == 0
             text = " ".join(capsys.readouterr().out.split())
             assert ("may go below" in text) is may
 

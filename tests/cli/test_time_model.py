@@ -22,10 +22,10 @@ def run(capsys: pytest.CaptureFixture[str], *arguments: str) -> Any:
 def test_each_schedule_has_a_time_above_the_floor_and_the_fastest_comes_first(
     capsys: pytest.CaptureFixture[str], execution: str
 ) -> None:
-    found = run(capsys, "time", *GEMM, *CHIP, "--schedules", "row,hilbert", "--execution", execution)
-    times = [row["modelled_ms"] for row in found["schedules"]]
+    result = run(capsys, "time", *GEMM, *CHIP, "--schedules", "row,hilbert", "--execution", execution)
+    times = [row["modelled_ms"] for row in result["schedules"]]
     assert times == sorted(times)
-    for row in found["schedules"]:
+    for row in result["schedules"]:
         parts = ("compute_ms", "shared_ms", "l2_ms", "dram_ms")
         assert row["modelled_ms"] > max(row["floor_ms"], *(row[part] for part in parts))
         assert sum(row["binds"].values()) == (row["waves"] or 1)
@@ -33,19 +33,22 @@ def test_each_schedule_has_a_time_above_the_floor_and_the_fastest_comes_first(
 
 def test_the_front_door_gives_the_same(capsys: pytest.CaptureFixture[str]) -> None:
     document = run(capsys, "time", *GEMM, *CHIP, "--schedules", "row")
-    found = pebble.time(pebble.Gemm(512, 512, 256), "row", gpu="h100-sxm5-80gb")
-    assert found.rows() == document["schedules"]
-    assert "by the model" in found.summary()
+    result = pebble.time(pebble.Gemm(512, 512, 256), "row", gpu="h100-sxm5-80gb")
+    assert result.rows() == document["schedules"]
+    assert "by the model" in result.summary()
 
 
 def test_the_text_shows_floor_and_times(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["time", *GEMM, *CHIP, "--schedules", "row"]) == 0
     text = capsys.readouterr().out
-    assert "by the model, of 1 timed with tile 128x128x64: row" in " ".join(text.split())
+    assert "by the model, of 1 timed with tile 64x64x64: row" in " ".join(text.split())
     assert "proved floor" in text and "binds in waves" in text and "estimates" in text
 
 
-def test_short_times_are_in_microseconds_and_equal_rows_told_once(capsys: pytest.CaptureFixture[str]) -> None:
+def test_short_times_are_in_microseconds_and_equal_rows_told_once(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COLUMNS", "200")
     assert main(["time", "gemm", "-m", "77", "-n", "131", "-k", "1009", "--gpu", "mi300x"]) == 0
     text = capsys.readouterr().out
     assert "modelled us" in text and "0.000" not in text
@@ -58,14 +61,14 @@ def test_short_times_are_in_microseconds_and_equal_rows_told_once(capsys: pytest
 
 def test_side_by_side(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
     figure = tmp_path / "beside.svg"
-    found = run(
+    result = run(
         capsys, "time", "attention", "--queries", "1", "--keys", "512", "--head-dim", "64", "--heads", "8", *CHIP,
         "--beside", "gemm -m 256 -n 512 -k 256", "--beside-sms", "4,64", "--figure", str(figure),
     )  # fmt: skip
-    assert [split["second_sms"] for split in found["splits"]] == [4, 64]
-    assert found["in_turn_ms"] == pytest.approx(sum(alone["modelled_ms"] for alone in found["alone"]))
-    assert found["gain"] == pytest.approx(found["in_turn_ms"] / found["best"]["modelled_ms"])
-    for split in found["splits"]:
+    assert [split["second_sms"] for split in result["splits"]] == [4, 64]
+    assert result["in_turn_ms"] == pytest.approx(sum(alone["modelled_ms"] for alone in result["alone"]))
+    assert result["gain"] == pytest.approx(result["in_turn_ms"] / result["best"]["modelled_ms"])
+    for split in result["splits"]:
         assert split["modelled_ms"] == max(split["first_ms"], split["second_ms"])
     assert figure.stat().st_size > 1000
     assert main(["time", *GEMM, *CHIP, "--beside", "gemm -m 256 -n 512 -k 256", "--beside-sms", "66"]) == 0
@@ -76,10 +79,10 @@ def test_a_sweep_says_up_to_where_dram_binds(capsys: pytest.CaptureFixture[str],
     figure = tmp_path / "sweep.png"
     command = ["time", "ffn", "--tokens", "1", "--d-model", "1024", "--hidden", "2048", "--gpu", "a40", "--sweep",
                "tokens=16,1024", "--schedules", "separate:row", "--figure", str(figure)]  # fmt: skip
-    found = run(capsys, *command)
-    assert [step["tokens"] for step in found["steps"]] == [16, 1024]
-    assert found["steps"][0]["floor_binds"] == "DRAM-bound"
-    assert found["steps"][1]["floor_binds"] == "compute-bound"
+    result = run(capsys, *command)
+    assert [step["tokens"] for step in result["steps"]] == [16, 1024]
+    assert result["steps"][0]["floor_binds"] == "DRAM-bound"
+    assert result["steps"][1]["floor_binds"] == "compute-bound"
     assert figure.stat().st_size > 1000
     assert main([*command[:-4], "--schedules", "separate:row"]) == 0
     assert "floor is" in capsys.readouterr().out

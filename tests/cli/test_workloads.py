@@ -68,3 +68,13 @@ def test_mistakes(arguments: list[str], says: str, capsys: pytest.CaptureFixture
     assert captured.out == ""
     assert says in captured.err
     assert captured.err.count("\n") == 1
+
+
+def test_thousands_and_a_convolution_of_one_image(capsys: pytest.CaptureFixture[str]) -> None:
+    conv = ["conv2d", "--in-channels", "8", "--out-channels", "8", "--height", "16", "--width", "16", "--kernel", "3"]
+    assert main(["bound", *conv, "--cache", "1KiB"]) == 0
+    assert capsys.readouterr().out.startswith("conv2d batch=1 ")
+    assert main(["bound", "grouped", "--rows", "1k,3", "-n", "64", "-k", "2K", "--cache", "1MiB"]) == 0
+    assert capsys.readouterr().out.startswith("grouped rows=1024,3 n=64 k=2048 ")
+    assert main(["bound", "gemm", "-m", "4kk", "-n", "1", "-k", "1", "--cache", "1MiB"]) == 2
+    assert "-m: got '4kk', expected a whole number" in capsys.readouterr().err

@@ -19,13 +19,13 @@ def walked(p: Pattern) -> tuple[int, int]:
     requests: list[set[int]] = []
 
     def touch(lanes: list[tuple[int, int]]) -> None:
-        found = set()
+        results = set()
         for row, col in lanes:
             if row < p.rows and col < p.cols:
                 start = (row * p.row_values + col * p.stride) * p.value_bytes + p.offset_bytes
-                found |= {(start + i) // 32 for i in range(p.value_bytes * p.vector)}
-        if found:
-            requests.append(found)
+                results |= {(start + i) // 32 for i in range(p.value_bytes * p.vector)}
+        if results:
+            requests.append(results)
 
     if p.threads is None:
         for row in range(p.rows):
@@ -57,11 +57,11 @@ def test_repeats_are_counted_as_if_they_were_walked(rows, cols, size, vector, st
     cols, gap = cols * vector, gap * vector
     pitch = (cols - 1) * stride + 1 + gap
     pattern = Pattern(rows, cols, size, vector, stride, offset * size * vector, pitch if gap else 0, threads, each)
-    found = coalesce(pattern)
-    assert (found.requests, found.sectors) == walked(pattern)
+    result = coalesce(pattern)
+    assert (result.requests, result.sectors) == walked(pattern)
     values = rows * cols
-    assert values * size / 32 <= found.sectors <= values
-    assert found.least_sectors <= found.sectors <= found.most_sectors
+    assert values * size / 32 <= result.sectors <= values
+    assert result.least_sectors <= result.sectors <= result.most_sectors
 
 
 @pytest.mark.parametrize(
@@ -81,8 +81,8 @@ def test_repeats_are_counted_as_if_they_were_walked(rows, cols, size, vector, st
     ],
 )
 def test_counts_that_hardware_has(pattern, requests, sectors):
-    found = coalesce(pattern)
-    assert (found.requests, found.sectors) == (requests, sectors)
+    result = coalesce(pattern)
+    assert (result.requests, result.sectors) == (requests, sectors)
 
 
 @pytest.mark.parametrize(

@@ -30,31 +30,31 @@ REPORTS = {
 
 def edited(content: bytes, draw: random.Random) -> bytes:
     """A report after a few random edits."""
-    found = bytearray(content)
+    result = bytearray(content)
     for _ in range(draw.randint(1, 4)):
-        at = draw.randrange(len(found) + 1)
+        at = draw.randrange(len(result) + 1)
         kind = draw.randrange(7)
         if kind == 0:
-            found[at : at + 1] = bytes([draw.randrange(256)])
+            result[at : at + 1] = bytes([draw.randrange(256)])
         elif kind == 1:
-            del found[at : at + draw.randrange(200)]
+            del result[at : at + draw.randrange(200)]
         elif kind == 2:
-            found[at:at] = bytes(draw.randrange(256) for _ in range(draw.randrange(20)))
+            result[at:at] = bytes(draw.randrange(256) for _ in range(draw.randrange(20)))
         elif kind == 3:
-            del found[at:]
+            del result[at:]
         elif kind == 4:
-            lines = found.split(b"\n")
+            lines = result.split(b"\n")
             draw.shuffle(lines)
-            found = bytearray(b"\n".join(lines))
+            result = bytearray(b"\n".join(lines))
         elif kind == 5:
-            found[at:at] = draw.choice([b'"', b",", b"\n", b'""', b"\0", b";", b"1e999", b"\xff\xfe", b"-"])
+            result[at:at] = draw.choice([b'"', b",", b"\n", b'""', b"\0", b";", b"1e999", b"\xff\xfe", b"-"])
         else:
-            lines = found.split(b"\n")
+            lines = result.split(b"\n")
             del lines[draw.randrange(len(lines))]
-            found = bytearray(b"\n".join(lines))
-        if not found:
+            result = bytearray(b"\n".join(lines))
+        if not result:
             break
-    return bytes(found)
+    return bytes(result)
 
 
 def use(path: Path) -> list[Launch]:
@@ -72,10 +72,10 @@ def use(path: Path) -> list[Launch]:
     launch = critical_kernel(profile.launches).launch
     for reading in read_shapes(launch):
         assert reading.m >= 1 and reading.n >= 1 and reading.k >= 0 and reading.text
-    for one in profile.launches:
-        assert one.short_name is not None and all(quantity.what for quantity in one.missing)
+    for item in profile.launches:
+        assert item.short_name is not None and all(quantity.what for quantity in item.missing)
         assert all(
-            one.value(quantity) is None or one.value(quantity) == one.value(quantity) for quantity in ("dram_bytes",)
+            item.value(quantity) is None or item.value(quantity) == item.value(quantity) for quantity in ("dram_bytes",)
         )
     return list(profile.launches)
 

@@ -26,44 +26,44 @@ def samples(
     def noisy(value: float) -> float:
         return value * exp(draw.gauss(0, noise))
 
-    found = []
+    results = []
     for m in LENGTHS:
         all_three = (noisy(m * n * size / 32), noisy(2 * m * n * k * size / (32 * side)), noisy(m * n * k / 32))
-        found.append(
+        results.append(
             Sample(
                 m,
                 *(None if drop else value for value, drop in zip(all_three, without.values() or [0] * 3, strict=True)),
             )
         )
-    return found
+    return results
 
 
 @pytest.mark.parametrize("seed", range(40))
 def test_llama_2_13b_is_found_through_two_percent_of_noise(seed):
-    found = recover(samples(13824, 5120, 0.02, seed))
-    assert found.models[0] == ("llama-2-13b", 5120, 13824) and not found.ambiguous
-    assert (found.best.n, found.best.k, found.best.value_bytes, found.best.tile_side) == (13824, 5120, 2, 128)
-    assert 0.005 <= found.spread < 0.06
+    result = recover(samples(13824, 5120, 0.02, seed))
+    assert result.models[0] == ("llama-2-13b", 5120, 13824) and not result.ambiguous
+    assert (result.best.n, result.best.k, result.best.value_bytes, result.best.tile_side) == (13824, 5120, 2, 128)
+    assert 0.005 <= result.spread < 0.06
 
 
 def test_the_true_layer_is_never_refused():
     from pebble.counters.dimensions import _named_layers
 
     for number, (n, k) in enumerate(_named_layers()):
-        found = recover(samples(n, k, 0.02, number))
-        assert (n, k) in [(fit.n, fit.k) for fit in found.named]
+        result = recover(samples(n, k, 0.02, number))
+        assert (n, k) in [(fit.n, fit.k) for fit in result.named]
 
 
 def test_two_layers_that_fit_are_ambiguous():
     # 16384 x 16384 of 2 bytes by tiles of 128 counts as 32000 x 8192 of 1 byte by tiles of 64
-    found = recover(samples(16384, 16384, 0.02))
-    assert found.ambiguous and {(fit.n, fit.k) for fit in found.named} == {(16384, 16384), (32000, 8192)}
+    result = recover(samples(16384, 16384, 0.02))
+    assert result.ambiguous and {(fit.n, fit.k) for fit in result.named} == {(16384, 16384), (32000, 8192)}
     assert not recover(samples(16384, 16384, 0.02), value_bytes=2).ambiguous
 
 
 def test_stores_alone_do_not_tell_k():
-    found = recover(samples(4096, 4096, 0.0, store=False, load=True, fma=True))
-    assert found.ambiguous and len(found.named) > 3 and any("not K" in note for note in found.notes)
+    result = recover(samples(4096, 4096, 0.0, store=False, load=True, fma=True))
+    assert result.ambiguous and len(result.named) > 3 and any("not K" in note for note in result.notes)
     loads = recover(samples(13824, 5120, 0.0, store=True, load=False, fma=True), tile_side=128, value_bytes=2)
     assert any("cannot be told apart" in note for note in loads.notes)
     assert (13824, 5120) in [(fit.n, fit.k) for fit in loads.named]
@@ -119,19 +119,19 @@ def gridded(n: int, k: int, tile: tuple[int, int], size: int = 2) -> list[Sample
 
 def test_grids_tell_what_counters_do_not():
     counted = gridded(16384, 16384, (128, 128))
-    without = recover([one._replace(blocks=None) for one in counted])
+    without = recover([item._replace(blocks=None) for item in counted])
     assert without.ambiguous and not without.by_grid and len(without.named) == 2
-    found = recover(counted)
-    assert found.by_grid and not found.ambiguous and (found.best.n, found.best.k) == (16384, 16384)
+    result = recover(counted)
+    assert result.by_grid and not result.ambiguous and (result.best.n, result.best.k) == (16384, 16384)
     oblong = recover(gridded(13824, 5120, (128, 256)))
     assert oblong.models[0] == ("llama-2-13b", 5120, 13824) and str(oblong.best.tile) == "128x256"
     assert recover(gridded(13824, 5120, (128, 256)), tile=Tile(128, 256)).best == oblong.best
 
 
 def test_grids_of_persistent_blocks_are_not_used():
-    found = recover([one._replace(blocks=132) for one in gridded(13824, 5120, (128, 128))])
-    assert not found.by_grid and found.models[0][0] == "llama-2-13b"
-    assert any("grids are not those of a block a tile" in note for note in found.notes)
+    result = recover([item._replace(blocks=132) for item in gridded(13824, 5120, (128, 128))])
+    assert not result.by_grid and result.models[0][0] == "llama-2-13b"
+    assert any("grids are not those of a block a tile" in note for note in result.notes)
 
 
 def test_counters_that_do_not_grow_as_the_tokens_are_no_layer(tmp_path, capsys):
@@ -177,9 +177,9 @@ def test_the_tile_and_the_type_of_the_name_are_used(tmp_path):
         path = tmp_path / f"{m}.csv"
         path.write_text("\n".join(wide_lines([("gemm<32>(const double *)", metrics)], old=True)))
         paths.append(path)
-    found = pebble.recover_dims(paths, LENGTHS).found
-    assert found.by_grid and (found.best.n, found.best.k, found.best.value_bytes) == (5120, 5120, 8)
-    assert str(found.best.tile) == "32x32" and not found.ambiguous
+    result = pebble.recover_dims(paths, LENGTHS).found
+    assert result.by_grid and (result.best.n, result.best.k, result.best.value_bytes) == (5120, 5120, 8)
+    assert str(result.best.tile) == "32x32" and not result.ambiguous
 
 
 def test_from_a_table_of_counters(tmp_path):

@@ -47,13 +47,13 @@ def simulated():
 def test_the_order_that_was_measured_is_nearest(tmp_path, simulated, order):
     (traffic,) = (t for t in simulated.orders if t.order == order)
     path = report(tmp_path, traffic.dram_read_bytes * 1.004, traffic.dram_write_bytes - traffic.residue_bytes)
-    found = pebble.ncu(path).compare(WORKLOAD, schedules=["row", "hilbert"], **WHERE)
-    assert found.nearest.order == order and found.nearest.error == pytest.approx(-0.004, abs=1e-4)
-    assert found.bound.bound.bytes == simulated.trace.bound.bytes
-    assert found.ratio == pytest.approx(found.measured.dram_bytes / simulated.trace.bound.bytes)
-    assert [one.order for one in found.orders] == sorted(["row", "hilbert"], key=lambda name: name != order)
-    assert found.reads.least_bytes == max(INPUTS, simulated.trace.bound.bytes - RESULT)
-    assert found.reads.least_bytes <= traffic.dram_read_bytes
+    result = pebble.ncu(path).compare(WORKLOAD, schedules=["row", "hilbert"], **WHERE)
+    assert result.nearest.order == order and result.nearest.error == pytest.approx(-0.004, abs=1e-4)
+    assert result.bound.bound.bytes == simulated.trace.bound.bytes
+    assert result.ratio == pytest.approx(result.measured.dram_bytes / simulated.trace.bound.bytes)
+    assert [item.order for item in result.orders] == sorted(["row", "hilbert"], key=lambda name: name != order)
+    assert result.reads.least_bytes == max(INPUTS, simulated.trace.bound.bytes - RESULT)
+    assert result.reads.least_bytes <= traffic.dram_read_bytes
 
 
 @pytest.mark.parametrize(
@@ -71,16 +71,16 @@ def test_the_order_that_was_measured_is_nearest(tmp_path, simulated, order):
 )
 def test_verdicts_on_reads_and_writes_apart(tmp_path, read, write, cold, kinds, words):
     more = {"dram__bytes.sum": ("byte", f"{(read or 50e6) + write:.0f}")}
-    found = pebble.ncu(report(tmp_path, read, write, **more)).compare(WORKLOAD, schedules="row", cold=cold, **WHERE)
-    assert (found.reads.kind, found.writes.kind) == kinds
-    assert words in found.reads.text + found.writes.text
-    assert found.cold is (cold is None)
+    result = pebble.ncu(report(tmp_path, read, write, **more)).compare(WORKLOAD, schedules="row", cold=cold, **WHERE)
+    assert (result.reads.kind, result.writes.kind) == kinds
+    assert words in result.reads.text + result.writes.text
+    assert result.cold is (cold is None)
 
 
 def test_the_least_reads_of_a_kernel_that_writes_more_than_its_result(tmp_path, simulated):
-    found = pebble.ncu(report(tmp_path, 90e6, RESULT * 2)).compare(WORKLOAD, schedules="row", **WHERE)
-    assert found.reads.least_bytes == max(INPUTS, simulated.trace.bound.bytes - 2 * RESULT - 2**21)
-    assert "as much written as was" in found.reads.text
+    result = pebble.ncu(report(tmp_path, 90e6, RESULT * 2)).compare(WORKLOAD, schedules="row", **WHERE)
+    assert result.reads.least_bytes == max(INPUTS, simulated.trace.bound.bytes - 2 * RESULT - 2**21)
+    assert "as much written as was" in result.reads.text
 
 
 @pytest.mark.parametrize(
@@ -97,9 +97,9 @@ def test_reads_between_the_inputs_and_the_proved_least_are_below_it(tmp_path, ca
     least = pebble.compare(WORKLOAD, ["row"], **where).trace.bound.bytes - RESULT
     assert share * least > 1.1 * INPUTS  # the inputs do not say it
     path = report(tmp_path, share * least, RESULT)
-    found = pebble.ncu(path).compare(WORKLOAD, schedules="row", cold=cold, **where)
-    assert found.reads.kind == "below" and found.reads.least_bytes == least
-    assert "less than the proved least" in found.reads.text and words in found.reads.text
+    result = pebble.ncu(path).compare(WORKLOAD, schedules="row", cold=cold, **where)
+    assert result.reads.kind == "below" and result.reads.least_bytes == least
+    assert "less than the proved least" in result.reads.text and words in result.reads.text
 
 
 def test_launches_of_two_gpus_are_not_added_up(tmp_path, capsys):
@@ -120,26 +120,26 @@ def test_a_total_below_the_bound_says_that_the_rest_comes_later(tmp_path, capsys
     path = report(tmp_path, 1.01 * INPUTS, 0)
     shape = ["--workload", "gemm", "-m", "2048", "-n", "2048", "-k", "1024", "--schedules", "row"]
     assert main(["ncu", "compare", path, *shape, "--cache", "16MiB", "--sms", "16"]) == 0
-    assert "x the bound; the rest is written later)" in " ".join(capsys.readouterr().out.split())
+    assert ", measured to proved; the rest is written later" in " ".join(capsys.readouterr().out.split())
 
 
 def test_only_the_sum_was_measured(tmp_path, simulated):
     (row,) = (t for t in simulated.orders if t.order == "row")
     total = row.dram_bytes - row.residue_bytes
     path = report(tmp_path, None, None, **{"dram__bytes.sum": ("byte", str(total))})
-    found = pebble.ncu(path).compare(WORKLOAD, schedules=["row", "hilbert"], **WHERE)
-    assert found.nearest.order == "row" and found.nearest.error == 0
+    result = pebble.ncu(path).compare(WORKLOAD, schedules=["row", "hilbert"], **WHERE)
+    assert result.nearest.order == "row" and result.nearest.error == 0
 
 
 def test_a_real_launch_on_its_own_machine():
-    found = pebble.ncu(SAMPLES / "h200_gemm_orders_raw.csv").compare(
+    result = pebble.ncu(SAMPLES / "h200_gemm_orders_raw.csv").compare(
         pebble.Gemm(8192, 8192, 8192), ["0"], ["row", "grouped-8"], tile="128x128x64", stages=4
     )
-    assert found.machine.sku == "h200-sxm-141gb"  # by the report's device
-    assert found.nearest.order == "row" and abs(found.nearest.error) < 0.01
-    assert {one.execution for one in found.orders} == {"waves", "free"}
-    assert found.bound is found.comparison.chip and found.ratio > 10
-    notes = " ".join(found.notes)
+    assert result.machine.sku == "h200-sxm-141gb"  # by the report's device
+    assert result.nearest.order == "row" and abs(result.nearest.error) < 0.01
+    assert {order.execution for order in result.orders} == {"waves", "free"}
+    assert result.bound is result.comparison.chip and result.ratio > 10
+    notes = " ".join(result.notes)
     assert "33 passes" in notes and "1.64 of 1.98 GHz" in notes and "from the other partition" in notes
     assert "64.6% is found in either" in notes  # not the 51 % that counts a look-up twice
 
@@ -147,11 +147,11 @@ def test_a_real_launch_on_its_own_machine():
 def test_how_a_report_was_taken_is_read_from_it():
     pytest.importorskip("ncu_report")
     path = Path(__file__).parent / "data" / "h100_product.ncu-rep"
-    found = pebble.ncu(path).compare(pebble.Gemm(1024, 1024, 1024), schedules="row")
-    assert found.machine.sku == "h100-sxm5-80gb" and found.cold
-    assert any("`--cache-control all`" in note for note in found.notes)
-    assert found.reads.kind == "least" and found.writes.kind == "below"
-    assert found.measured.write_bytes == 0  # all of the result is still in L2
+    result = pebble.ncu(path).compare(pebble.Gemm(1024, 1024, 1024), schedules="row")
+    assert result.machine.sku == "h100-sxm5-80gb" and result.cold
+    assert any("`--cache-control all`" in note for note in result.notes)
+    assert result.reads.kind == "least" and result.writes.kind == "below"
+    assert result.measured.write_bytes == 0  # all of the result is still in L2
 
 
 def test_orders_that_move_the_same_are_one_row(tmp_path, capsys):
@@ -161,9 +161,9 @@ def test_orders_that_move_the_same_are_one_row(tmp_path, capsys):
     out = capsys.readouterr().out
     assert len([line for line in out.splitlines() if " waves " in line]) == 1 and "each of the" in out
     assert "none is nearer than another" in out and "limit          the SMs, at 88.9 %" in out
-    found = pebble.ncu(path).compare(WORKLOAD, cache="48MiB", sms=16)
-    assert len(found.alike) == 1 and len(found.orders) > 20 and "no order is nearer" in found.summary()
-    assert found.to_dict()["limit"]["verdict"] == "sm"
+    result = pebble.ncu(path).compare(WORKLOAD, cache="48MiB", sms=16)
+    assert len(result.alike) == 1 and len(result.orders) > 20 and "no order is nearer" in result.summary()
+    assert result.to_dict()["limit"]["verdict"] == "sm"
     assert main(["ncu", "compare", path, *shape, "--cache", "2MiB"]) == 0
     out = capsys.readouterr().out
     assert "each of the" not in out and "the same: " in out
@@ -176,9 +176,9 @@ def test_a_gpu_without_a_machine_file_is_simulated_by_its_attributes(tmp_path, c
         "device__attribute_l2_cache_size": ("byte", str(2**21)),
     }
     path = report(tmp_path, 90e6, RESULT, **attributes)
-    found = pebble.ncu(path).compare(WORKLOAD, schedules="row")
-    assert (found.comparison.kernel.config.sms, found.comparison.kernel.config.cache_bytes) == (20, 2**21)
-    assert any("no machine file" in note and "2 MiB" in note for note in found.notes)
+    result = pebble.ncu(path).compare(WORKLOAD, schedules="row")
+    assert (result.comparison.kernel.config.sms, result.comparison.kernel.config.cache_bytes) == (20, 2**21)
+    assert any("no machine file" in note and "2 MiB" in note for note in result.notes)
     beside = pebble.ncu(path).compare(WORKLOAD, schedules="row", cache="1MiB")
     assert beside.comparison.kernel.config.sms == 20 and any("20 SMs" in note for note in beside.notes)
     assert main(["ncu", "row", path, "--workload", "gemm", "-m", "64", "-n", "64", "-k", "64"]) == 2
@@ -275,18 +275,18 @@ def test_a_report_of_the_kit_gives_a_row_a_case(tmp_path):
     rows = list(kit_rows(read_profile(tmp_path / "cases.csv"), plan, gpu="h200-sxm-141gb"))
     assert len(rows) == 2
     by_kit = measure.by_case(text)[number]  # the kit's own reading of the same output
-    for one in rows:
-        assert {one.row[name] for name in ("dram_read_bytes",)} == {str(by_kit["dram_read_bytes"])}
-        assert one.row["order"] == cases[number]["order"] and one.row["tile"] == cases[number]["tile"]
-        assert one.row["l2_read_sectors"] == str(by_kit["l2_read_sectors"]) and one.predicted_bytes
+    for row in rows:
+        assert {row.row[name] for name in ("dram_read_bytes",)} == {str(by_kit["dram_read_bytes"])}
+        assert row.row["order"] == cases[number]["order"] and row.row["tile"] == cases[number]["tile"]
+        assert row.row["l2_read_sectors"] == str(by_kit["l2_read_sectors"]) and row.predicted_bytes
     with pytest.raises(InputError, match="its cases are not"):
         list(kit_rows(read_profile(report(tmp_path, 1e6, 1e6, "end_of_case")), plan))
 
 
 def test_row_without_an_order_has_no_prediction(tmp_path):
     profile = read_profile(report(tmp_path, 90e6, RESULT))
-    found = measured_row(profile, WORKLOAD, execution="waves", **WHERE)
-    assert found.predicted_bytes is None and found.row["order"] == "" and found.row["launch"] == "block-per-tile"
+    result = measured_row(profile, WORKLOAD, execution="waves", **WHERE)
+    assert result.predicted_bytes is None and result.row["order"] == "" and result.row["launch"] == "block-per-tile"
 
 
 @pytest.mark.posix

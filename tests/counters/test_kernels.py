@@ -13,7 +13,7 @@ import pebble
 from pebble.cli import main
 from pebble.counters import Launch, Metric
 from pebble.counters.kernels import choose, computes, critical_kernel
-from pebble.counters.names import Kind, kind_of, tile_of, value_bytes
+from pebble.counters.names import Operation, kind_of, tile_of, value_bytes
 from pebble.counters.profile import Profile
 from pebble.counters.shapes import read_shapes, stored_sectors, stores_of, value_sizes
 from pebble.counters.stores import read_heads, read_stores
@@ -92,13 +92,13 @@ def test_the_critical_kernel():
     without = [launch("copy", "0", st=10), launch("fill", "1", st=30)]
     assert critical_kernel(without).launch.ident == "1" and "stored sectors" in critical_kernel(without).why
     assert critical_kernel([launch("a"), launch("b")]).why.startswith("the first")
-    assert computes(launch("product", tensor=40)) is Kind.GEMM and computes(launch("product")) is Kind.OTHER
+    assert computes(launch("product", tensor=40)) is Operation.GEMM and computes(launch("product")) is Operation.OTHER
 
 
 def test_launches_are_chosen_by_id_or_name():
     profile = Profile("a", "long", (launch("gemm_a", "0"), launch("gemm_b", "1"), launch("copy", "2")))
-    assert [one.ident for one in choose(profile, ["gemm"])[0]] == ["0", "1"]
-    assert [one.ident for one in choose(profile, ["2", "gemm_b"])[0]] == ["2", "1"]
+    assert [element.ident for element in choose(profile, ["gemm"])[0]] == ["0", "1"]
+    assert [item.ident for item in choose(profile, ["2", "gemm_b"])[0]] == ["2", "1"]
     with pytest.raises(InputError, match="no launch has the ID or name 'softmax'"):
         choose(profile, ["softmax"])
 
@@ -106,17 +106,17 @@ def test_launches_are_chosen_by_id_or_name():
 @pytest.mark.parametrize(
     ("name", "kind", "tile", "outputs"),
     [
-        ("nvjet_sm90_tst_128x64_64x8_1x2_h_bz_NNT", Kind.GEMM, "128x64x64", (2,)),
-        ("sm80_xmma_gemm_f32f32_f32f32_f32_nn_n_tilesize128x64x8_stage3", Kind.GEMM, "128x64x8", (4,)),
-        ("ampere_bf16_s16816gemm_bf16_128x256_ldg8_f2f_stages_64x3_nn", Kind.GEMM, "128x256", (2,)),
-        ("void gemm_tiled_kernel<32>(const float *, const float *, float *)", Kind.GEMM, "32x32", (4,)),
-        ("void flash_fwd_kernel<Flash_fwd_kernel_traits<128, 128, 64, 4>>", Kind.ATTENTION, None, (1, 2, 4)),
-        ("ffn_kernel", Kind.FFN, None, (1, 2, 4)),
-        ("fused_swiglu_bf16", Kind.FFN, None, (2,)),
-        ("void gemm<double>(const double *)", Kind.GEMM, None, (8,)),
-        ("ampere_dgemm_64x64_nn", Kind.GEMM, "64x64", (8,)),
-        ("mlp_down_gemm", Kind.GEMM, None, (1, 2, 4)),
-        ("vecAdd", Kind.OTHER, None, (1, 2, 4)),
+        ("nvjet_sm90_tst_128x64_64x8_1x2_h_bz_NNT", Operation.GEMM, "128x64x64", (2,)),
+        ("sm80_xmma_gemm_f32f32_f32f32_f32_nn_n_tilesize128x64x8_stage3", Operation.GEMM, "128x64x8", (4,)),
+        ("ampere_bf16_s16816gemm_bf16_128x256_ldg8_f2f_stages_64x3_nn", Operation.GEMM, "128x256", (2,)),
+        ("void gemm_tiled_kernel<32>(const float *, const float *, float *)", Operation.GEMM, "32x32", (4,)),
+        ("void flash_fwd_kernel<Flash_fwd_kernel_traits<128, 128, 64, 4>>", Operation.ATTENTION, None, (1, 2, 4)),
+        ("ffn_kernel", Operation.FFN, None, (1, 2, 4)),
+        ("fused_swiglu_bf16", Operation.FFN, None, (2,)),
+        ("void gemm<double>(const double *)", Operation.GEMM, None, (8,)),
+        ("ampere_dgemm_64x64_nn", Operation.GEMM, "64x64", (8,)),
+        ("mlp_down_gemm", Operation.GEMM, None, (1, 2, 4)),
+        ("vecAdd", Operation.OTHER, None, (1, 2, 4)),
     ],
 )
 def test_names(name, kind, tile, outputs):
@@ -141,8 +141,8 @@ def test_shapes_that_launches_determine(which):
 
 def test_a_shape_that_two_readings_fit_is_listed_twice():
     name, counters = "gemm_register_blocked(const float *)", {"st": 2097152, "st_requests": 131072, "ld": 33554432}
-    found = read_shapes(launch(name, grid=(32, 32, 1), read=42e6, **counters))
-    assert {(r.m, r.n, r.k) for r in found} == {(4096, 4096, 1024), (2048, 2048, 2048)}
+    result = read_shapes(launch(name, grid=(32, 32, 1), read=42e6, **counters))
+    assert {(r.m, r.n, r.k) for r in result} == {(4096, 4096, 1024), (2048, 2048, 2048)}
     (known,) = read_shapes(launch(name, grid=(32, 32, 1), read=42e6, **counters), rows=2048)
     assert (known.m, known.n, known.k, known.factor) == (2048, 2048, 2048, 4)
 
@@ -202,9 +202,9 @@ def test_stores_by_tma_are_told_from_l2():
 
 
 def test_a_real_product_is_among_the_shapes():
-    found = pebble.ncu(SAMPLES / "h200_gemm_orders_raw.csv").which("1")
-    assert found.computes == "gemm" and found.ambiguous and found.shape is None
-    first = found.shapes[0]
+    result = pebble.ncu(SAMPLES / "h200_gemm_orders_raw.csv").which("1")
+    assert result.computes == "gemm" and result.ambiguous and result.shape is None
+    first = result.shapes[0]
     assert (first.m, first.n, first.k, str(first.tile), first.out_bytes) == (8192, 8192, 8192, "128x128", 2)
     assert any("load sectors of tiles and tensor pipe" in said for said in first.rests_on)
     known = pebble.ncu(SAMPLES / "h200_gemm_orders_raw.csv").which("1", rows=8192, cols=8192)

@@ -57,8 +57,8 @@ def launch(ident: str = "0", **counters: float) -> Launch:
     ],
 )  # fmt: skip
 def test_what_limits_is_said_with_its_evidence(counters, kind, words):
-    found = limit_of([launch(**counters)])
-    assert found.kind == kind and words in found.text
+    result = limit_of([launch(**counters)])
+    assert result.kind == kind and words in result.text
 
 
 def test_the_rate_is_of_a_peak_that_is_given_or_of_the_attributes():
@@ -71,14 +71,14 @@ def test_the_rate_is_of_a_peak_that_is_given_or_of_the_attributes():
 
 
 def test_shares_of_several_launches_are_by_their_time():
-    found = limit_of([launch("0", sm=90, ns=3e6), launch("1", sm=50, ns=1e6)])
-    assert found.shares["sm_percent"] == pytest.approx(80)
+    result = limit_of([launch("0", sm=90, ns=3e6), launch("1", sm=50, ns=1e6)])
+    assert result.shares["sm_percent"] == pytest.approx(80)
     assert "sm_percent" not in limit_of([launch("0", sm=90, ns=3e6), launch("1", ns=1e6)]).shares
 
 
 def test_real_launches_of_the_raw_and_the_details_page_say_the_same():
     launches = (pebble.ncu(SAMPLES / f"h200_gemm_orders_{page}.csv").launches[1] for page in ("raw", "details"))
-    raw, details = (limit_of([one]) for one in launches)
+    raw, details = (limit_of([item]) for item in launches)
     assert raw.kind == details.kind == "cache" and raw.shares["l2_percent"] == pytest.approx(84.7, abs=0.1)
     assert raw.shares["dram_percent"] == pytest.approx(details.shares["dram_percent"], abs=0.1)
 

@@ -66,8 +66,8 @@ def test_the_raw_page_of_old_versions(tmp_path):
     profile = read(tmp_path, with_output(wide_lines([("vecAdd", OLD)] * 3, old=True)))
     assert len(profile.launches) == 3 and profile.layout == "wide"
     launch = profile.launches[2]
-    found = {key: launch.value(key) for key in QUANTITIES if launch.value(key) is not None}
-    assert found == {
+    result = {key: launch.value(key) for key in QUANTITIES if launch.value(key) is not None}
+    assert result == {
         "time_nanoseconds": 2720, "dram_read_bytes": 7552, "dram_write_bytes": 384, "dram_bytes": 7936,
         "l1_load_sectors": 26, "l1_store_sectors": 13, "l1_load_requests": 8, "l1_store_requests": 4,
     }  # fmt: skip
@@ -122,8 +122,8 @@ def test_columns_in_another_order(tmp_path):
 def test_dram_bytes_of_a_details_page_without_counters(tmp_path):
     lines = long_lines([("gemm", {"Duration": ("ms", "1.05")})], section="GPU Speed Of Light Throughput")
     more = long_lines([("gemm", {"Memory Throughput": ("Gbyte/s", "290.87")})], section="Memory Workload Analysis")
-    found = read(tmp_path, "\n".join([*lines, *more[1:]])).launches[0].find("dram_bytes")
-    assert found is not None and found.value == pytest.approx(305.4e6, rel=1e-3) and not found.exact
+    result = read(tmp_path, "\n".join([*lines, *more[1:]])).launches[0].find("dram_bytes")
+    assert result is not None and result.value == pytest.approx(305.4e6, rel=1e-3) and not result.exact
 
 
 def test_rules_several_launches_and_missing_values(tmp_path):
@@ -137,8 +137,8 @@ def test_rules_several_launches_and_missing_values(tmp_path):
 
 
 def test_two_values_of_one_metric_are_told(tmp_path):
-    one, two = (long_lines([("gemm", {"dram__bytes_read.sum": ("byte", value)})]) for value in ("5,000", "9,000"))
-    launch = read(tmp_path, "\n".join([*one, two[1]])).launches[0]
+    single, two = (long_lines([("gemm", {"dram__bytes_read.sum": ("byte", value)})]) for value in ("5,000", "9,000"))
+    launch = read(tmp_path, "\n".join([*single, two[1]])).launches[0]
     assert launch.value("dram_read_bytes") == 5000 and "several values" in launch.notes[0]
 
 
@@ -175,11 +175,11 @@ def test_the_three_layouts_of_one_real_profile_agree():
     rep, raw = (read_profile(SAMPLES / f"h200_gemm_orders{end}") for end in (".ncu-rep", "_raw.csv"))
     details = read_profile(SAMPLES / "h200_gemm_orders_details.csv")
     assert [p.layout for p in (rep, raw, details)] == ["ncu-rep", "wide", "long"]
-    for one, two, three in zip(rep.launches, raw.launches, details.launches, strict=True):
-        assert not one.missing and one.device == two.device == "NVIDIA H200"
-        assert (one.grid, one.block) == (two.grid, two.block) == (three.grid, three.block)
+    for item, two, three in zip(rep.launches, raw.launches, details.launches, strict=True):
+        assert not item.missing and item.device == two.device == "NVIDIA H200"
+        assert (item.grid, item.block) == (two.grid, two.block) == (three.grid, three.block)
         for key in QUANTITIES:
-            here = [launch.value(key) for launch in (one, two, three)]
+            here = [launch.value(key) for launch in (item, two, three)]
             share = 1 if QUANTITIES[key].unit == "%" else 0  # shares are printed to so many decimals, however small
             assert here[0] is not None or here[1:] == [None, None]
             assert here[1] is None or here[1] == pytest.approx(here[0], rel=1e-5, abs=1e-6 * share)

@@ -18,22 +18,22 @@ SHOWN = sorted((DOCS / "gallery").glob("*.py")) + sorted((DOCS / "tutorials").gl
 
 
 def options_of(parser: argparse.ArgumentParser) -> set[str]:
-    found = set()
+    results = set()
     for action in parser._actions:
-        found |= set(action.option_strings if action.help != argparse.SUPPRESS else ())
+        results |= set(action.option_strings if action.help != argparse.SUPPRESS else ())
         if isinstance(action, argparse._SubParsersAction):
-            found |= set().union(*map(options_of, action.choices.values()))
-    return found - {"-h", "--help"}
+            results |= set().union(*map(options_of, action.choices.values()))
+    return results - {"-h", "--help"}
 
 
 @pytest.mark.parametrize("command", COMMANDS)
 def test_a_commands_page_has_every_option(command):
     page = pages.command_page(command)
     headings = re.findall(r"^\.\. option:: (.*)$", page, re.MULTILINE)
-    told = {name for heading in headings for name in re.findall(r"(?<![\w-])--?[a-z][\w-]*", heading)}
+    spec = {name for heading in headings for name in re.findall(r"(?<![\w-])--?[a-z][\w-]*", heading)}
     wanted = options_of(pages.parser_of(command))
     assert "--json" in wanted
-    assert wanted <= told
+    assert wanted <= spec
 
 
 @pytest.mark.parametrize("script", SHOWN, ids=lambda path: path.stem)

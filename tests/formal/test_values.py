@@ -16,18 +16,18 @@ EXAMPLE = re.compile(r"least (\d+) (\d+) (\d+) v \| v <- iota 0 (\d+)\] =\s*\[::
 
 
 def test_least_values_are_those_of_the_program() -> None:
-    found = EXAMPLE.findall((FORMAL / "Values.v").read_text())
-    assert len(found) == 4
-    for *sides, count, values in found:
+    result = EXAMPLE.findall((FORMAL / "Values.v").read_text())
+    assert len(result) == 4
+    for *sides, count, values in result:
         box = Box(*map(int, sides))
         assert [int(value) for value in values.split(";")] == [box.touched_whole(v) for v in range(int(count))]
         assert int(count) == box.rows * box.cols * box.depth + 1
 
 
 def test_equal_parts_have_what_coq_computes() -> None:
-    found = re.findall(r"even (\d+) s \| s <- iota 1 \d+\] = \[:: ([\d; ]+)\]", (FORMAL / "Values.v").read_text())
-    assert len(found) == 2
-    for length, values in found:
+    result = re.findall(r"even (\d+) s \| s <- iota 1 \d+\] = \[:: ([\d; ]+)\]", (FORMAL / "Values.v").read_text())
+    assert len(result) == 2
+    for length, values in result:
         powers = [int(value) for value in values.split(";")]
         assert len(powers) == int(length)
         for s, power in enumerate(powers, 1):
@@ -45,5 +45,5 @@ def test_nothing_is_admitted() -> None:
 def test_the_proofs_are_accepted_without_axioms(tmp_path: Path) -> None:
     shutil.copytree(FORMAL, tmp_path / "formal", ignore=shutil.ignore_patterns("*.vo", "*.vos", "*.vok", "*.glob"))
     done = subprocess.run(["make", "-s", "-C", tmp_path / "formal"], capture_output=True, text=True, check=True)
-    asked = (FORMAL / "Assumptions.v").read_text().count("Print Assumptions")
-    assert done.stdout.splitlines() == ["Closed under the global context"] * asked
+    requested = (FORMAL / "Assumptions.v").read_text().count("Print Assumptions")
+    assert done.stdout.splitlines() == ["Closed under the global context"] * requested

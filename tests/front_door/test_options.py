@@ -43,29 +43,29 @@ def test_what_is_none_is_not_given() -> None:
 
 
 REFUSED: dict[str, Callable[[], Any]] = {
-    "--gpu: got it with a DAG": lambda: pebble.bound("gemm", m=2, n=2, k=2, capacity=5, gpu="a40"),
-    "--sms: got it with a DAG": lambda: pebble.bound("gemm", m=2, n=2, k=2, capacity=5, sms=2),
-    "--recompute: got it with a DAG": lambda: pebble.bound("gemm", m=2, n=2, k=2, capacity=5, recompute=True),
-    "--buffers: got it with a DAG": lambda: pebble.bound("gemm", m=2, n=2, k=2, capacity=5, buffers="pooled"),
-    "--capacity: got it with a workload": lambda: pebble.bound(GEMM, capacity=5),
-    "--multicast: got it with the boundary to DRAM": lambda: pebble.bound(GEMM, multicast=2, **CHIP),
-    "--energy: got it with --level l2": lambda: pebble.bound(GEMM, level="l2", energy="7nm", **CHIP),
-    "--accumulate: got it with --buffers pooled": lambda: pebble.bound(
+    "gpu: got it with a DAG": lambda: pebble.bound("gemm", m=2, n=2, k=2, capacity=5, gpu="a40"),
+    "sms: got it with a DAG": lambda: pebble.bound("gemm", m=2, n=2, k=2, capacity=5, sms=2),
+    "recompute: got it with a DAG": lambda: pebble.bound("gemm", m=2, n=2, k=2, capacity=5, recompute=True),
+    "buffers: got it with a DAG": lambda: pebble.bound("gemm", m=2, n=2, k=2, capacity=5, buffers="pooled"),
+    "capacity: got it with a workload": lambda: pebble.bound(GEMM, capacity=5),
+    "multicast: got it with the boundary to DRAM": lambda: pebble.bound(GEMM, multicast=2, **CHIP),
+    "energy: got it with level='l2'": lambda: pebble.bound(GEMM, level="l2", energy="7nm", **CHIP),
+    "accumulators: got it with buffers='pooled'": lambda: pebble.bound(
         GEMM, buffers="pooled", accumulators="off", **CHIP
     ),
-    "--policy: got it with --level l2": lambda: pebble.compare(GEMM, level="l2", policy="lru", **CHIP),
-    "--exact: got it with --level l2": lambda: pebble.compare(GEMM, level="l2", exact=True, **CHIP),
-    "--schedules: got it with --level l2": lambda: pebble.compare(GEMM, "row", level="l2", **CHIP),
-    "--sms: got it with --exact": lambda: pebble.compare(GEMM, exact=True, **KERNEL),
-    "--schedule: got it with --exact": lambda: pebble.compare(GEMM, schedule="t.csv", exact=True, cache="160KiB"),
-    "--time-limit: got it with schedules": lambda: pebble.compare(GEMM, "row", time_limit=3, **KERNEL),
-    "--schedule: got it with --trace": lambda: pebble.simulate(schedule="row", trace="t.csv", cache="1MiB"),
-    "--sensitivity: got it with --trace": lambda: pebble.simulate(trace="t.csv", sensitivity=True, cache="1MiB"),
-    "--beside-sms: got it with one workload": lambda: pebble.simulate(GEMM, "row", beside_sms=2, **KERNEL),
-    "--write-trace: got it with --beside": lambda: pebble.simulate(
+    "policy: got it with level='l2'": lambda: pebble.compare(GEMM, level="l2", policy="lru", **CHIP),
+    "exact: got it with level='l2'": lambda: pebble.compare(GEMM, level="l2", exact=True, **CHIP),
+    "schedules: got it with level='l2'": lambda: pebble.compare(GEMM, "row", level="l2", **CHIP),
+    "sms: got it with exact": lambda: pebble.compare(GEMM, exact=True, **KERNEL),
+    "schedule: got it with exact": lambda: pebble.compare(GEMM, schedule="t.csv", exact=True, cache="160KiB"),
+    "time_limit: got it with schedules": lambda: pebble.compare(GEMM, "row", time_limit=3, **KERNEL),
+    "schedule: got it with trace": lambda: pebble.simulate(schedule="row", trace="t.csv", cache="1MiB"),
+    "sensitivity: got it with trace": lambda: pebble.simulate(trace="t.csv", sensitivity=True, cache="1MiB"),
+    "beside_sms: got it with one workload": lambda: pebble.simulate(GEMM, "row", beside_sms=2, **KERNEL),
+    "write_trace: got it with beside": lambda: pebble.simulate(
         GEMM, "row", beside="llama-3-8b:mlp", write_trace="t.csv", **KERNEL
     ),
-    "--sensitivity: got it with --write-trace": lambda: pebble.simulate(
+    "sensitivity: got it with write_trace": lambda: pebble.simulate(
         GEMM, "row", write_trace="t.csv", sensitivity=True, **KERNEL
     ),
 }

@@ -217,7 +217,7 @@ def test_what_is_wrong_is_one_sentence(name: str) -> None:
     ("call", "said"),
     [
         (lambda: pebble.bound(None, cache="4el"), "workload: got NoneType"),
-        (lambda: pebble.bound([GEMM], capacity=4), "workload: got list"),
+        (lambda: pebble.bound([GEMM], capacity=4), "in a list of edges, expected pairs"),
         (lambda: pebble.bound(GEMM, cache="4el", foo=3), "unknown option 'foo'"),
         (lambda: pebble.bound("gemm", cache="4el"), "-m, -n, -k missing"),
         (lambda: pebble.bound(GEMM, cache="400el").plot(3), "ax: got 3, expected matplotlib Axes"),

@@ -86,7 +86,7 @@ class _Board:
         self.held = [0] * count
         self.peak = [0] * count
         self.blue = {i for i, blue in enumerate(game.is_input) if blue}
-        self.begun = set(self.blue)
+        self.initialised = set(self.blue)
         self.left = [len(updates) for updates in game.updates]
         self.done: set[int] = set()
         self.loads, self.stores, self.copies = [0] * count, [0] * count, [0] * count
@@ -165,7 +165,7 @@ class _Board:
             if self.left[operand]:
                 raise self.refuse("incomplete", node, f"{game.names[operand]!r} has updates to come")
         target = task.target
-        if target in self.begun and target not in self.red[sm]:
+        if target in self.initialised and target not in self.red[sm]:
             raise self.refuse(
                 "cell-not-red", node, f"its cell {game.names[target]!r} is begun, SM {sm} does not hold it"
             )
@@ -176,7 +176,7 @@ class _Board:
         self.blue.discard(target)
         if target not in self.red[sm]:
             self.add(target, node, sm)
-        self.begun.add(target)
+        self.initialised.add(target)
         self.done.add(index)
         self.left[target] -= 1
         self.tasks[sm] += 1

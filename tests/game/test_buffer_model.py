@@ -17,8 +17,8 @@ def test_hops_are_a_metric(name: str) -> None:
     far = 10**6
 
     def hops(a: int, b: int) -> int:
-        found = net.hops(a, b)
-        return far if found is None else found
+        result = net.hops(a, b)
+        return far if result is None else result
 
     for a, b, c in product(range(8), repeat=3):
         assert (hops(a, b) == 0) == (a == b)

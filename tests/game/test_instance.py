@@ -94,7 +94,7 @@ def test_items_and_tasks_are_topological() -> None:
 
 
 def test_tasks_need_the_in_place_variant() -> None:
-    with pytest.raises(InputError, match=r"play it with in-place.*--form chain"):
+    with pytest.raises(InputError, match=r"play it with in-place.*form='chain'"):
         Game.from_dag(gemm_dag(2, 2, 2), Variant.ONE_SHOT)
 
 

@@ -10,8 +10,8 @@ from pebble.schedules.explicit.blocked import BlockedProduct, blocked_products
 from pebble.schedules.explicit.moves import gemm_moves
 from pebble.solvers import solve
 from pebble.workloads import Gemm
-from pebble.workloads.widths import Room, Widths
-from tests.bounds.wide_game import product_game
+from pebble.workloads.widths import FastMemory, Widths
+from tests.bounds.weighted_game import product_game
 
 FP8 = Widths(1, 4, 4, 2)
 
@@ -33,23 +33,23 @@ def pebbling(schedule: BlockedProduct) -> Pebbling:
             i, j, t = index
             node = f"C[{i},{j}]+=A[{i},{t}]*B[{t},{j}]"
         moves.append(Move(op, node))
-    return Pebbling(Variant.IN_PLACE, schedule.room.bytes, tuple(moves), schedule.bytes)
+    return Pebbling(Variant.IN_PLACE, schedule.memory.bytes, tuple(moves), schedule.bytes)
 
 
 @pytest.mark.parametrize("capacity", [6, 9, 14, 25, 40])
 @pytest.mark.parametrize("accumulate", [False, True])
 def test_the_referee_replays_schedules_in_bytes(capacity: int, accumulate: bool) -> None:
     game = wide_game(3, 4, 3, accumulate)
-    for schedule in blocked_products(Gemm(3, 4, 3, "fp8", accumulate=accumulate), Room(capacity, FP8)):
+    for schedule in blocked_products(Gemm(3, 4, 3, "fp8", accumulate=accumulate), FastMemory(capacity, FP8)):
         assert replay(game, pebbling(schedule)).peak <= capacity
 
 
 def test_no_schedule_is_below_the_optimum_of_the_oracle() -> None:
     for capacity in (6, 8, 9):
         optimum = product_game(2, 2, 2, FP8).least(capacity)
-        found = [s.bytes for s in blocked_products(Gemm(2, 2, 2, "fp8"), Room(capacity, FP8))]
+        results = [s.bytes for s in blocked_products(Gemm(2, 2, 2, "fp8"), FastMemory(capacity, FP8))]
         assert optimum is not None
-        assert optimum <= min(found)
+        assert optimum <= min(results)
 
 
 def test_a_partial_sum_needs_its_room() -> None:

@@ -22,7 +22,7 @@ def moves_of(text: str) -> tuple[Move, ...]:
     moves = []
     for part in text.split(";"):
         words = part.split()
-        moves.append(Move(words[0], words[1], words[2] if len(words) > 2 else None))  # type: ignore[arg-type]
+        moves.append(Move(words[0], words[1], words[2] if len(words) > 2 else None))
     return tuple(moves)
 
 
@@ -146,11 +146,11 @@ def test_claimed_cost_and_variant_are_checked() -> None:
     with pytest.raises(VerificationError, match="for the variant one-shot, the game to replay it in is recompute"):
         replay(Game.from_dag(PLAIN, "recompute"), good)
     with pytest.raises(UnknownNameError):
-        replay(PLAIN, Pebbling("one-shoot", 3, good.moves, 3))  # type: ignore[arg-type]
+        replay(PLAIN, Pebbling("one-shoot", 3, good.moves, 3))
 
 
 def test_recomputation_pays_on_the_diamond() -> None:
-    cost, moves = brute_force_pebbling(diamond_dag(3), 3, "recompute")  # type: ignore[misc]
+    cost, moves = brute_force_pebbling(diamond_dag(3), 3, "recompute")
     assert cost == 5
     assert replay(diamond_dag(3), Pebbling(Variant.RECOMPUTE, 3, tuple(Move(*m) for m in moves), 5)).cost == 5
     with pytest.raises(IllegalMoveError, match="computed-twice"):
@@ -195,15 +195,15 @@ def test_hand_made_tree() -> None:
 
 @settings(max_examples=60, deadline=None, suppress_health_check=list(HealthCheck))
 @given(any_dags(most_weight=2), st.sampled_from(list(Variant)), st.integers(0, 2), st.data())
-def test_agrees_with_the_brute_force(dag: nx.DiGraph, variant: Variant, room: int, data: st.DataObject) -> None:
+def test_agrees_with_the_brute_force(dag: nx.DiGraph, variant: Variant, memory: int, data: st.DataObject) -> None:
     if Variant.default_for(dag) is Variant.IN_PLACE:
         variant = Variant.IN_PLACE
     game = Game.from_dag(dag, variant)
-    capacity = minimum_capacity(game) + room
-    found = brute_force_pebbling(dag, capacity, str(variant))
-    assert found is not None
-    cost, named = found
-    moves = tuple(Move(*move) for move in named)  # type: ignore[arg-type]
+    capacity = minimum_capacity(game) + memory
+    best = brute_force_pebbling(dag, capacity, str(variant))
+    assert best is not None
+    cost, named = best
+    moves = tuple(Move(*move) for move in named)
     result = replay(dag, Pebbling(variant, capacity, moves, cost))
     assert result.cost == cost
     assert result.peak <= capacity

@@ -22,9 +22,9 @@ def play(moves: list[tuple], cost: Fraction, buffers: BufferModel = JOINED, capa
 
 def test_referee_counts_each_boundary() -> None:
     moves = [("load", "a", 0), ("load", "b", 1), ("copy", "a", 1, 0), ("compute", "c", 1), ("store", "c", 1)]
-    found = play(moves, Fraction(13, 4))
-    assert found.per_sm == (SmTraffic(1, 0, 0, 0, 1), SmTraffic(1, 1, 1, 1, 3))
-    assert (found.cost, found.loads, found.stores, found.hops, found.peak) == (Fraction(13, 4), 2, 1, 1, 3)
+    result = play(moves, Fraction(13, 4))
+    assert result.per_sm == (SmTraffic(1, 0, 0, 0, 1), SmTraffic(1, 1, 1, 1, 3))
+    assert (result.cost, result.loads, result.stores, result.hops, result.peak) == (Fraction(13, 4), 2, 1, 1, 3)
     with pytest.raises(VerificationError, match="claims"):
         play(moves, Fraction(3))
 
@@ -78,8 +78,8 @@ def test_update_drops_other_copies() -> None:
         replay(game, Pebbling(game.variant, 3, moves, Fraction(6), JOINED))
     assert error.value.rule == "not-red"
     moves = (*moves[:-1], Move("store", cell, sm=1))
-    found = replay(game, Pebbling(game.variant, 3, moves, Fraction(21, 4), JOINED))
-    assert [sm.copies for sm in found.per_sm] == [0, 1]
+    result = replay(game, Pebbling(game.variant, 3, moves, Fraction(21, 4), JOINED))
+    assert [sm.copies for sm in result.per_sm] == [0, 1]
 
 
 def test_single_pebblings_carry_over() -> None:

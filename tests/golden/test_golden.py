@@ -42,6 +42,21 @@ VOLATILE = {
     "tasks_per_second",
     "computed_by_version",
     "page_bytes",
+    "numpy",
+    "networkx",
+    "ortools",
+    "pulp",
+    "highspy",
+    "numba",
+    "matplotlib",
+    "rich",
+    "llvmlite",
+    "pandas",
+    "duckdb",
+    "dask",
+    "distributed",
+    "ncu-report",
+    "playwright",
 }  # of the run, not of the answer
 LONG = 4000  # a list of more numbers is recorded by its ends
 
@@ -133,8 +148,8 @@ def differences(old: Any, new: Any, at: str = "") -> Iterator[str]:
             else:
                 yield from differences(value, new[key], f"{at}.{key}")
     elif isinstance(old, list) and isinstance(new, list) and len(old) == len(new):
-        for number, (one, other) in enumerate(zip(old, new, strict=True)):
-            yield from differences(one, other, f"{at}[{number}]")
+        for number, (item, other) in enumerate(zip(old, new, strict=True)):
+            yield from differences(item, other, f"{at}[{number}]")
     elif isinstance(old, float) and isinstance(new, float):
         if abs(old - new) > 1e-9 * abs(old):
             yield f"{at}: {old!r} is now {new!r}"
@@ -168,9 +183,9 @@ def named(document: Any) -> Any:
         notes[name] = note
         return name
 
-    found = with_notes(document, name_of)
+    result = with_notes(document, name_of)
     NOTES.write_text(json.dumps(dict(sorted(notes.items())), indent=1) + "\n")
-    return found
+    return result
 
 
 @pytest.mark.parametrize(

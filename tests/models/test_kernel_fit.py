@@ -41,8 +41,8 @@ def test_tiles_in_daily_use_fit_and_larger_ones_do_not() -> None:
 
 def test_the_fewest_threads_that_can_have_the_accumulators() -> None:
     h100 = load_machine("h100-sxm5-80gb")
-    found = [fits(h100, gemm(128, n)) for n in (16, 128, 256)]
-    assert [(fit.threads, fit.registers_per_thread) for fit in found] == [(32, 96), (128, 160), (256, 160)]
+    results = [fits(h100, gemm(128, n)) for n in (16, 128, 256)]
+    assert [(fit.threads, fit.registers_per_thread) for fit in results] == [(32, 96), (128, 160), (256, 160)]
     assert fits(h100, gemm(128, 256)).register_bytes == 256 * 160 * 4
 
 

@@ -76,23 +76,23 @@ def test_the_accumulator_changes_the_peak_where_the_file_says_so() -> None:
 
 def test_other_types_go_where_they_are_fastest() -> None:
     ampere = load_machine("a100-sxm4-40gb")
-    assert peak_operations(ampere, "fp32").per_second == 156e12  # type: ignore[union-attr]  # tf32, above 19.5
-    assert peak_operations(ampere, "fp8").per_second == 312e12  # type: ignore[union-attr]  # as fp16
+    assert peak_operations(ampere, "fp32").per_second == 156e12  # tf32, above 19.5
+    assert peak_operations(ampere, "fp8").per_second == 312e12  # as fp16
     # a file that does not say what the chip is may leave fp8 out though the chip has it
     assert peak_operations(own(throughput__fp16=Quantity(1, "TFLOPS")), "fp8") is None
 
 
 def test_what_was_reached_is_no_peak_by_itself_but_a_peak_is_not_below_it() -> None:
     assert peak_operations(load_machine("gb10"), "fp8") is None
-    assert sustained_operations(load_machine("gb10"), "fp8").per_second == 165e12  # type: ignore[union-attr]
+    assert sustained_operations(load_machine("gb10"), "fp8").per_second == 165e12
     fast = own(throughput__bf16=Quantity(10, "TFLOPS"), sustained__bf16=Quantity(11, "TFLOPS"))
-    assert peak_operations(fast, "bf16").per_second == 11e12  # type: ignore[union-attr]
+    assert peak_operations(fast, "bf16").per_second == 11e12
     wide = own(dram_bandwidth=Quantity(1, "TB/s"), sustained__dram_bandwidth=Quantity(1.5, "TB/s"))
-    assert peak_dram(wide).per_second == 1.5e12  # type: ignore[union-attr]
+    assert peak_dram(wide).per_second == 1.5e12
     near = own(l2_bandwidth=Quantity(5, "TB/s"))
-    assert peak_l2(near) is None and sustained_l2(near).per_second == 5e12  # type: ignore[union-attr]
+    assert peak_l2(near) is None and sustained_l2(near).per_second == 5e12
     near = own(l2_bandwidth=Quantity(5, "TB/s"), l2_peak_bandwidth=Quantity(4, "TB/s"))
-    assert peak_l2(near).per_second == 5e12  # type: ignore[union-attr]
+    assert peak_l2(near).per_second == 5e12
 
 
 def test_nothing_is_made_up() -> None:

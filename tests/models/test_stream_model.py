@@ -21,9 +21,9 @@ def model(kernel: StreamKernel) -> StreamModel:
 
 
 def test_what_must_be_in_flight() -> None:
-    found = model(StreamKernel("elementwise", BIG, 2))
-    assert found.needed_bytes == pytest.approx(552 * 2039e9 / 1410e6 / 108)
-    assert found.least_seconds == pytest.approx(2 * BIG * 2 / 2039e9)
+    result = model(StreamKernel("elementwise", BIG, 2))
+    assert result.needed_bytes == pytest.approx(552 * 2039e9 / 1410e6 / 108)
+    assert result.least_seconds == pytest.approx(2 * BIG * 2 / 2039e9)
 
 
 def test_one_narrow_load_of_a_thread_is_too_little() -> None:
@@ -53,8 +53,8 @@ def test_a_row_that_a_block_cannot_keep_is_read_twice() -> None:
 
 
 def test_a_small_problem_keeps_only_itself_in_flight() -> None:
-    found = model(StreamKernel("elementwise", 4096, 2))
-    assert found.best.share < 1 and found.best.bytes_in_flight <= 4096 * 2 / 108
+    result = model(StreamKernel("elementwise", 4096, 2))
+    assert result.best.share < 1 and result.best.bytes_in_flight <= 4096 * 2 / 108
 
 
 def test_loads_are_aligned_to_rows() -> None:
@@ -70,22 +70,22 @@ def test_loads_are_aligned_to_rows() -> None:
     ("wrong", "text"),
     [
         ({"kind": "sort"}, "unknown kernel"),
-        ({"items": 0}, "--items: got 0"),
+        ({"items": 0}, "items: got 0"),
         ({"threads": 100}, "multiple of 32"),
-        ({"bits": 5}, "--bits: got 5"),
-        ({"row": 3}, "--row: got 3"),
+        ({"bits": 5}, "bits: got 5"),
+        ({"row": 3}, "row: got 3"),
     ],
 )
 def test_what_is_refused(wrong: dict[str, object], text: str) -> None:
     with pytest.raises((InputError, UnknownNameError), match=text):
-        StreamKernel(**{"kind": "softmax", "items": 64, "value_bytes": 2, **wrong})  # type: ignore[arg-type]
+        StreamKernel(**{"kind": "softmax", "items": 64, "value_bytes": 2, **wrong})
 
 
 @given(st.sampled_from(sorted(KINDS)), st.integers(1, 2**20), st.sampled_from([1, 2, 4]))
 def test_every_plan_counts_what_it_holds(kind: str, blocks: int, value_bytes: int) -> None:
-    found = model(StreamKernel(kind, 64 * blocks, value_bytes, row=64))
-    for plan in found.plans:
+    result = model(StreamKernel(kind, 64 * blocks, value_bytes, row=64))
+    for plan in result.plans:
         assert 0 <= plan.bytes_in_flight <= plan.threads_per_sm * plan.vector_bytes * plan.unroll
         assert plan.threads_per_sm <= A100.limit("threads_per_sm")
-    enough = [plan for plan in found.plans if plan.share >= 1]
-    assert found.plans[: len(enough)] == tuple(enough)
+    enough = [plan for plan in result.plans if plan.share >= 1]
+    assert result.plans[: len(enough)] == tuple(enough)

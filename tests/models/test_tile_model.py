@@ -22,7 +22,7 @@ def model(machine: Machine, bm: int, bn: int, bk: int, stages: int, tiles: int =
     step = KTile(bm, bn, bk, 2, constants_of(machine, "bf16"))
     needs = tile_needs(bm, bn, bk, stages, 2, out_bytes=2, **more)
     return tile_model(
-        machine, step, needs, tiles=tiles, flops=10**12, dram_bytes=10**9, barrier_bytes=16 * stages,
+        machine, step, needs, blocks=[tiles], flops=10**12, dram_bytes=10**9, barrier_bytes=16 * stages,
     )  # fmt: skip
 
 
@@ -61,33 +61,33 @@ def test_constants_of_every_machine_say_where_they_come_from() -> None:
             with pytest.raises(InputError, match="has no"):
                 constants_of(machine, "bf16")
             continue
-        found = constants_of(machine, "bf16")
-        for constant in (found.l2_latency, found.l2_rate, found.dram_latency, found.dram_rate, found.mma_cycles):
+        result = constants_of(machine, "bf16")
+        for constant in (result.l2_latency, result.l2_rate, result.dram_latency, result.dram_rate, result.mma_cycles):
             assert constant.value > 0 and constant.source and constant.mark in ("vendor", "measured", "guess")
 
 
 def test_shared_memory_part_by_part() -> None:
-    found = model(A100, 128, 128, 32, 3, threads=256)
-    assert found.step.bytes == 2 * 32 * 256 == 16384
-    shared = found.to_json()["shared_bytes"]
+    result = model(A100, 128, 128, 32, 3, threads=256)
+    assert result.step.bytes == 2 * 32 * 256 == 16384
+    shared = result.to_json()["shared_bytes"]
     assert shared == {"stages": 49152, "kept": 0, "scales": 0, "barriers": 48, "output_tile": 32768}
-    assert found.fit.needs.shared_bytes == 49152 + 48 + 32768
-    assert found.fit.accumulators_per_thread == 64 and found.fit.registers_per_thread == 96
+    assert result.fit.needs.shared_bytes == 49152 + 48 + 32768
+    assert result.fit.accumulators_per_thread == 64 and result.fit.registers_per_thread == 96
 
 
 def test_blocks_an_sm_and_what_allows_no_more() -> None:
-    found = model(A100, 128, 128, 32, 3, threads=256)  # 81,968 bytes and 1 KiB reserved: twice 82,992 > 164 KiB
+    result = model(A100, 128, 128, 32, 3, threads=256)  # 81,968 bytes and 1 KiB reserved: twice 82,992 > 164 KiB
     assert 2 * (81_968 + 1024) <= 164 * 1024 < 3 * (81_968 + 1024)
-    assert (found.fit.blocks_per_sm, found.full) == (2, "registers_per_sm")  # 3 * 256 * 96 * 4 > 256 KiB as well
-    assert found.slots == 216 and found.waves == math.ceil(1000 / 216)
-    assert found.last_wave_use == pytest.approx((1000 - 4 * 216) / 216)
+    assert (result.fit.blocks_per_sm, result.full) == (2, "registers_per_sm")  # 3 * 256 * 96 * 4 > 256 KiB as well
+    assert result.slots == 216 and result.waves == math.ceil(1000 / 216)
+    assert result.last_wave_use == pytest.approx((1000 - 4 * 216) / 216)
     wide = model(A100, 256, 128, 32, 2, threads=256)  # 160 registers a thread: 256 * 160 * 4 = 160 KiB of 256
     assert (wide.fit.blocks_per_sm, wide.full) == (1, "registers_per_sm")
 
 
 def test_bytes_in_flight_against_latency_times_bandwidth() -> None:
-    found = model(H100, 128, 256, 64, 4, threads=256)
-    l2, dram = found.boundaries
+    result = model(H100, 128, 256, 64, 4, threads=256)
+    l2, dram = result.boundaries
     assert l2.held_bytes == dram.held_bytes == 3 * 64 * 384 * 2  # one of four stages is multiplied
     assert dram.needed_bytes == pytest.approx(dram.latency_cycles * 3350e9 / 1980e6 / 132)
     assert l2.intensity == pytest.approx(2 * 128 * 256 / ((128 + 256) * 2))
@@ -97,10 +97,10 @@ def test_bytes_in_flight_against_latency_times_bandwidth() -> None:
 
 
 def test_what_does_not_fit_says_which_limit() -> None:
-    found = model(A100, 256, 256, 64, 4)
-    broken = {over.limit for over in found.fit.over}
-    assert not found.fit.fits and {"registers_per_sm", "shared_per_block"} <= broken
-    assert any("shared memory" in text for text in found.to_json()["limits"])
+    result = model(A100, 256, 256, 64, 4)
+    broken = {over.limit for over in result.fit.over}
+    assert not result.fit.fits and {"registers_per_sm", "shared_per_block"} <= broken
+    assert any("shared memory" in text for text in result.to_json()["limits"])
     many = fits(A100, tile_needs(64, 64, 32, 2, 2, threads=2048))
     assert "threads_per_block" in {over.limit for over in many.over}
     assert "2,048 threads" in str(next(over for over in many.over if over.limit == "threads_per_block"))
@@ -117,7 +117,7 @@ def test_own_constants() -> None:
     own = constants_of(H100, "bf16").with_values(dram_latency=700, l2_rate=64)
     assert (own.dram_latency.value, own.dram_latency.mark, own.l2_rate.value) == (700, "user", 64)
     for wrong in (0.0, -1.0, math.inf, math.nan):
-        with pytest.raises(InputError, match="--dram-latency: got"):
+        with pytest.raises(InputError, match="dram_latency: got"):
             own.with_values(dram_latency=wrong)
 
 
@@ -127,18 +127,18 @@ def test_own_constants() -> None:
 )  # fmt: skip
 def test_the_most_stages_and_blocks_are_the_most(bm: int, bn: int, bk: int, blocks: int, sku: str) -> None:
     machine = load_machine(sku)
-    one = tile_needs(bm, bn, bk, 1, 2, out_bytes=2)
+    single = tile_needs(bm, bn, bk, 1, 2, out_bytes=2)
 
     def shared_fits(stages: int, count: int) -> bool:
-        broken = fits(machine, replace(one, stages=stages), count).over
+        broken = fits(machine, replace(single, stages=stages), count).over
         return not any(over.limit.startswith("shared") for over in broken)
 
-    most = most_stages(machine, one, blocks)
+    most = most_stages(machine, single, blocks)
     if shared_fits(1, blocks):
         assert shared_fits(most, blocks) and (most == 64 or not shared_fits(most + 1, blocks))
-    found = most_blocks(machine, one)
-    if found.fits:
-        assert not fits(machine, one, found.blocks_per_sm + 1).fits
+    result = most_blocks(machine, single)
+    if result.fits:
+        assert not fits(machine, single, result.blocks_per_sm + 1).fits
 
 
 def test_scales_and_output_tile_do_not_count_as_values() -> None:

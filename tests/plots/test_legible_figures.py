@@ -12,12 +12,12 @@ from matplotlib.lines import Line2D
 from matplotlib.text import Text
 from matplotlib.transforms import Bbox
 
-from pebble.plots.bars import _in_lines
 from pebble.plots.gap import gap, gap_figure
+from pebble.plots.labels import in_lines
 from pebble.plots.look import WIDTHS_INCHES, Look, looking
 from pebble.plots.projections import projections_figure
 from pebble.reports.kernel_compare import Comparison, compare_kernels
-from pebble.reports.time_beside import SideBySide, time_beside
+from pebble.reports.time_concurrent import SideBySide, time_concurrent
 from pebble.workloads import Gemm
 
 COLUMN = Look(width_inches=WIDTHS_INCHES["column"])
@@ -98,25 +98,26 @@ def test_long_names_leave_the_bars_of_a_column_room(found: Comparison, points: i
     ],
 )
 def test_names_break_where_their_parts_meet(name: str, lines: list[str]) -> None:
-    assert _in_lines(name, 25).split("\n") == lines
+    assert in_lines(name, 25).split("\n") == lines
 
 
 @pytest.mark.parametrize("width", [None, *WIDTHS_INCHES.values()])
 def test_schedules_of_one_energy_share_a_bar(width: float | None) -> None:
-    found = compare_kernels(Gemm(2048, 2048, 2048), "row,row+sawtooth,column,hilbert,morton", gpu="a40", energy="7nm")
-    assert len({(t.dram_bytes, t.l2_bytes) for t in found.orders}) < len(found.orders)
+    orders = "row,row+sawtooth,column,hilbert,morton"
+    result = compare_kernels(Gemm(2048, 2048, 2048), orders, gpu="a40", energy="7nm", tile="128x128")
+    assert len({(t.dram_bytes, t.l2_bytes) for t in result.orders}) < len(result.orders)
     with looking(Look(width_inches=width)):
-        figure = found.energy_figure()
+        figure = result.energy_figure()
     (ax,) = figure.axes
     labels = ax.get_yticklabels()
     shown = [label.get_text() for label in labels]
     assert shown[0] == "at the bounds"
-    assert sorted(", ".join(shown[1:]).replace("\n", " ").split(", ")) == sorted(t.order for t in found.orders)
+    assert sorted(", ".join(shown[1:]).replace("\n", " ").split(", ")) == sorted(t.order for t in result.orders)
     ends = {round(max(p.get_x() + p.get_width() for p in ax.patches if p.get_y() < at < p.get_y() + 0.75), 12)
             for at in ax.get_yticks()}  # fmt: skip
     assert len(ends) == len(shown), "no two bars alike"
     names = boxes(figure, labels)
-    assert not any(Bbox.intersection(one, other) for one, other in combinations(names, 2))
+    assert not any(Bbox.intersection(item, other) for item, other in combinations(names, 2))
 
 
 @pytest.mark.parametrize("width", [None, *WIDTHS_INCHES.values()])
@@ -146,23 +147,23 @@ def test_texts_of_the_box_run_over_no_face(gemm: Gemm, capacity: int, width: flo
             assert any(inside.all() for inside in within), text
         else:
             assert not any(inside.any() for inside in within), text
-    assert not any(Bbox.intersection(one, other) for one, other in combinations(at, 2))
+    assert not any(Bbox.intersection(item, other) for item, other in combinations(at, 2))
     said = " ".join(text.get_text() for text in figure.legends[0].get_texts())
     assert all(name in said for name in ("A: ", "B: ", "C: ", " rows, ", " columns, ", "depth ", "multiply-adds"))
 
 
 @pytest.fixture(scope="module")
 def beside() -> SideBySide:
-    one, two = Gemm(512, 512, 512), Gemm(1024, 1024, 512)
-    return time_beside(one, two, "row", "row", [2, 54, 90], gpu="a100-sxm4-40gb")
+    single, two = Gemm(512, 512, 512), Gemm(1024, 1024, 512)
+    return time_concurrent(single, two, "row", "row", [2, 54, 90], gpu="a100-sxm4-40gb")
 
 
 def inside(figure: Figure) -> bool:
     (ax,) = figure.axes
     (left, right), (low, high) = ax.get_xlim(), ax.get_ylim()
-    curves = [line for line in ax.lines if len(line.get_xdata()) > 2]  # type: ignore[arg-type]
+    curves = [line for line in ax.lines if len(line.get_xdata()) > 2]
     assert len(curves) == 3
-    return all(left <= x <= right and low <= y <= high for line in curves for x, y in line.get_xydata())  # type: ignore[union-attr]
+    return all(left <= x <= right and low <= y <= high for line in curves for x, y in line.get_xydata())
 
 
 def test_no_curve_leaves_its_axes(beside: SideBySide) -> None:
@@ -175,17 +176,17 @@ def test_no_curve_leaves_its_axes(beside: SideBySide) -> None:
 
 @pytest.mark.parametrize(("width", "unit"), [(None, "best schedule / proved bound"), (3.33, "in percent")])
 def test_a_table_without_a_title_says_what_its_numbers_are(width: float | None, unit: str) -> None:
-    found = gap(("llama-2-7b:qkv",), 512)
-    told = {}
+    result = gap(("llama-2-7b:qkv",), 512)
+    fields = {}
     for title in (True, False):
         with looking(Look(width_inches=width, title=title)):
-            figure = gap_figure(found)
-        told[title] = [" ".join(text.get_text().split()) for legend in figure.legends for text in legend.get_texts()]
+            figure = gap_figure(result)
+        fields[title] = [" ".join(text.get_text().split()) for legend in figure.legends for text in legend.get_texts()]
         if not title:
             handles = [handle for legend in figure.legends for handle in legend.legend_handles]
             assert all(isinstance(handle, Line2D) for handle in handles)
             at = boxes(figure, list(figure.legends[0].get_texts()))
             assert max(box.x1 for box in at) <= figure.bbox.width
-    assert told[True] == []
-    meaning, met = told[False]
+    assert fields[True] == []
+    meaning, met = fields[False]
     assert unit in meaning and "512 tokens, bf16" in meaning and "moves once" in met

@@ -149,14 +149,15 @@ def test_each_gpu_is_named_at_its_own_line(look: Look) -> None:
     ax = figure.axes[0]
     canvas = FigureCanvasAgg(figure)
     canvas.draw()
-    names = {text.get_text(): text.get_window_extent(canvas.get_renderer()) for text in ax.texts}
+    above = [text for text in ax.texts if text.get_gid() is None]
+    names = {text.get_text(): text.get_window_extent(canvas.get_renderer()) for text in above}
     sizes = {sku.partition("-")[0]: load_machine(sku).l2_bytes / 2**20 for sku in MARKED}
     lines = {name: ax.transData.transform((size, 1.0))[0] for name, size in sizes.items()}
-    assert set(names) == set(sizes)
+    assert {"a40", "h100", "b200"} <= set(names) <= set(sizes)  # as many as stand apart
     for name, box in names.items():
         middle = (box.x0 + box.x1) / 2
         assert min(lines, key=lambda other: abs(lines[other] - middle)) == name
-    assert not any(one.overlaps(other) for one, other in combinations(names.values(), 2))
+    assert not any(item.overlaps(other) for item, other in combinations(names.values(), 2))
 
 
 def test_a_ski_slope_has_two_bounds_of_two_names_and_no_order_below_that_of_kernels() -> None:
@@ -165,14 +166,14 @@ def test_a_ski_slope_has_two_bounds_of_two_names_and_no_order_below_that_of_kern
     own, alone = curves["kernel bound: cache and SMs"], curves["cache-only bound, which kernels may beat"]
     assert not any("proved bound" in label for label in curves)
     order = curves["grouped-8, LRU"]
-    size, moved = order.get_xdata()[0], order.get_ydata()[0]
-    assert np.interp(size, own.get_xdata(), own.get_ydata()) < moved < np.interp(size, *alone.get_data())
+    size, traffic = order.get_xdata()[0], order.get_ydata()[0]
+    assert np.interp(size, own.get_xdata(), own.get_ydata()) < traffic < np.interp(size, *alone.get_data())
 
 
 def test_the_bound_of_what_is_simulated_is_below_every_order() -> None:
     slope = ski_slope(Gemm(1024, 1024, 1024), ("row", "grouped-8"), points=8)
-    for moved in slope.orders.values():
-        for cache, value in zip(slope.order_caches, moved, strict=True):
+    for traffic in slope.orders.values():
+        for cache, value in zip(slope.order_caches, traffic, strict=True):
             below = [bound for c, bound in zip(slope.caches, slope.kernel_lower, strict=True) if c >= cache]
             assert not below or value >= below[0]
 
@@ -214,8 +215,8 @@ def test_a_misspelt_setting_of_a_style_file_is_named(tmp_path: Path, capsys: pyt
     style.write_text("font.size: 11\naxes.spine.top: True\n")
     words = ["figure", "segments", "gemm", "-m", "9", "-n", "9", "-k", "9", "--out", str(tmp_path / "f.svg")]
     assert main([*words, "--style", str(style)]) == 2
-    told = capsys.readouterr().err
-    assert "'axes.spine.top'" in told and "http" not in told
+    spec = capsys.readouterr().err
+    assert "'axes.spine.top'" in spec and "http" not in spec
 
 
 @pytest.mark.slow

@@ -12,12 +12,15 @@ from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 from matplotlib.text import Text
 
+import pebble
 from pebble.api.kernels import cycles
 from pebble.cli import main
 from pebble.cli.figure import FIGURES
+from pebble.game import replay
 from pebble.plots.buffers import Chip, omega_figure
 from pebble.plots.fusion import fusion, fusion_figure
 from pebble.plots.gap import gap, gap_figure
+from pebble.plots.lanes import lanes_figure
 from pebble.plots.pebbling import gemm_events, pebbling_figure
 from pebble.plots.projections import best_box, projections_figure
 from pebble.plots.roofline import roofline_figure
@@ -116,7 +119,7 @@ def test_segments_obey_the_accounting(capacity: int) -> None:
             assert sum(s.products for s in cut) == gemm.multiply_adds
             assert sum(s.loads for s in cut) == sum(schedule.loads.values())
             assert sum(s.stores for s in cut) == sum(schedule.stores.values())
-            assert sum(s.begun for s in cut) == gemm.m * gemm.n
+            assert sum(s.initialised for s in cut) == gemm.m * gemm.n
             assert all(s.held <= capacity and s.loaded <= s.loads for s in cut)
             touched = sum(s.touched for s in cut)
             assert touched <= sum(schedule.loads.values()) + (count - 1) * capacity + gemm.m * gemm.n
@@ -155,6 +158,26 @@ def test_a_solution_is_drawn(tmp_path: Path, capsys: pytest.CaptureFixture[str])
     assert "Traceback" not in capsys.readouterr().err
 
 
+def test_a_solution_on_two_sms_has_a_lane_each(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    result = pebble.solve("gemm", 5, m=2, n=2, k=1, buffers="connected", sms=2, balanced=True, omega="1/4")
+    solution, out = tmp_path / "s.json", str(tmp_path / "p.svg")
+    solution.write_text(json.dumps(result.document()))
+    assert main(["figure", "pebbling", "--solution", str(solution), "--out", out]) == 0
+    moves = result.result.moves
+    targets = {move.node: move.node.partition("+=")[0] for move in moves if move.op == "compute"}
+    lanes = lanes_figure(moves, targets, 2, "two").axes
+    tasks = [sm.computations for sm in replay(result.game, result.result.pebbling).per_sm]
+    for sm, ax in enumerate(lanes):
+        assert ax.get_ylabel() == f"SM {sm}" and ax.get_title(loc="left").endswith(f"{tasks[sm]} computations")
+        mine = {targets.get(m.node, m.node) for m in moves if m.sm == sm}
+        assert [label.get_text() for label in ax.get_yticklabels()] == sorted(mine)
+    document = result.document()
+    for change in ({"moves": 5}, {"sms": "two"}, {"buffers": "pooled"}, {"moves": [["load", "a"]]}, {"sms": 99}):
+        solution.write_text(json.dumps({**document, **change}))
+        assert main(["figure", "pebbling", "--solution", str(solution), "--out", out]) == 2
+    assert "Traceback" not in capsys.readouterr().err
+
+
 @pytest.mark.parametrize(
     "words",
     [
@@ -180,13 +203,13 @@ def test_wrong_arguments(words: str, tmp_path: Path, capsys: pytest.CaptureFixtu
 
 
 def test_points_of_the_roofline_are_below_its_roofs() -> None:
-    found = roofline(Gemm(1024, 1024, 1024), "all", gpu="a40")
-    for point in (found.bound, *found.orders):
-        roofs = (found.peak.per_second, point.intensity * found.dram.per_second)
+    result = roofline(Gemm(1024, 1024, 1024), "all", gpu="a40")
+    for point in (result.bound, *result.orders):
+        roofs = (result.peak.per_second, point.intensity * result.dram.per_second)
         assert point.operations_per_second == pytest.approx(min(roofs))
-        assert point.intensity <= found.bound.intensity
-    assert found.sm_intensity == 2 * 128 * 128 / (256 * 2)
-    assert found.orders == tuple(sorted(found.orders, key=lambda point: (point.intensity, point.name)))
+        assert point.intensity <= result.bound.intensity
+    assert result.sm_intensity == 2 * 128 * 128 / (256 * 2)
+    assert result.orders == tuple(sorted(result.orders, key=lambda point: (point.intensity, point.name)))
 
 
 def test_a_memory_has_no_roofs(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
@@ -198,22 +221,22 @@ def test_a_memory_has_no_roofs(capsys: pytest.CaptureFixture[str], tmp_path: Pat
 
 
 def test_stationarity_is_the_schedules_own() -> None:
-    found = stationarity(Gemm(4096, 4096, 1), 2**14)
-    for i, k in enumerate(found.depths):
-        one = Gemm(4096, 4096, k)
-        best = in_values(best_gemm_schedule, one, 2**14)
+    result = stationarity(Gemm(4096, 4096, 1), 2**14)
+    for i, k in enumerate(result.depths):
+        single = Gemm(4096, 4096, k)
+        best = in_values(best_gemm_schedule, single, 2**14)
         # plain blocks of one operand: the best schedule may mix them and turn corners
-        least = min(moved[i] for moved in found.moved.values())
-        assert found.bounds[i] <= best.elements <= least <= 1.1 * best.elements
-        assert found.moved[found.winners[i]][i] == least
-    assert found.switch is not None and 1.5 < found.switch < 2.5  # 1 + kappa^2 meets 1 + 2 kappa at 2
-    assert found.winners[0] == "A" and found.winners[-1] == "C"
+        least = min(traffic[i] for traffic in result.moved.values())
+        assert result.bounds[i] <= best.elements <= least <= 1.1 * best.elements
+        assert result.moved[result.winners[i]][i] == least
+    assert result.switch is not None and 1.5 < result.switch < 2.5  # 1 + kappa^2 meets 1 + 2 kappa at 2
+    assert result.winners[0] == "A" and result.winners[-1] == "C"
 
 
 def test_cycles_bars_add_up_to_the_cycles() -> None:
-    found = cycles("256x128x16", dtype="fp16", gpu="a100-sxm4-40gb")
-    (ax,) = found.figure().axes
+    result = cycles("256x128x16", dtype="fp16", gpu="a100-sxm4-40gb")
+    (ax,) = result.figure().axes
     ends = [float(text.get_text().replace(",", "")) for text in ax.texts]
-    for i, step in enumerate(found.steps):
+    for i, step in enumerate(result.steps):
         cycles_of = (step.compute_cycles, step.l2_cycles, step.dram_cycles)
-        assert ends[3 * i : 3 * i + 3] == [round(one) for one in cycles_of]
+        assert ends[3 * i : 3 * i + 3] == [round(item) for item in cycles_of]

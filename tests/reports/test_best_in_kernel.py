@@ -16,8 +16,8 @@ import pebble
     ],
 )
 def test_it_holds_no_more_values_than_the_kernel_can(workload: pebble.Workload, schedule: str) -> None:
-    found = pebble.compare(workload, gpu="a40", schedules=[schedule])
-    assert found.explicit.peak_elements <= found.trace.capacity.elements
-    assert found.explicit.bytes >= found.trace.bound.bytes
-    if found.separate is not None and found.explicit.name.startswith("unfused"):
-        assert found.explicit.bytes >= found.separate.bound.bytes
+    result = pebble.compare(workload, gpu="a40", schedules=[schedule])
+    assert result.explicit.peak_elements <= result.trace.capacity.elements
+    assert result.explicit.bytes >= result.trace.bound.bytes
+    if result.separate is not None and result.explicit.name.startswith("unfused"):
+        assert result.explicit.bytes >= result.separate.bound.bytes

@@ -50,9 +50,9 @@ def test_bound_is_below_every_simulated_order(data: st.DataObject) -> None:
     bound = lower_bound(gemm, trace_capacity(cache, gemm, held, config.wave_blocks).elements)
     assert bound.bytes <= traffic.dram_bytes
     for accumulator_bytes in (0, 4):
-        room = {"held_bytes": family.bytes_held(gemm, config), "accumulator_bytes": accumulator_bytes}
-        capacity = trace_capacity(cache, gemm, held, config.wave_blocks, **room)
-        wide = family.lower_bound(gemm, capacity.elements, room=capacity.room)
+        free_capacity = {"held_bytes": family.bytes_held(gemm, config), "accumulator_bytes": accumulator_bytes}
+        capacity = trace_capacity(cache, gemm, held, config.wave_blocks, **free_capacity)
+        wide = family.lower_bound(gemm, capacity.elements, memory=capacity.memory)
         assert bound.bytes <= wide.bytes <= traffic.dram_bytes
     assert gemm.compulsory_bytes <= traffic.dram_bytes
 
@@ -74,20 +74,20 @@ def test_opt_below_lru_and_lru_falls_with_capacity(m: int, n: int, k: int, order
 
 def test_the_headline_figures() -> None:
     gemm = Gemm(8192, 8192, 8192)
-    found = compare(gemm, "row,grouped-8", gpu="a100-sxm4-40gb", policy="lru")
-    assert found.kernel.stages == 5  # of 32 KiB, in 163 KiB
-    assert found.trace.capacity.elements == 20_971_520 + 108 * (5 + 1) * 16_384
-    assert round(found.trace.bound.bytes / 1e6, 1) == 489.0
-    assert found.trace.capacity.bytes == 40 * 2**20 + 108 * (16_384 * 4 + 5 * 16_384 * 2)
+    result = compare(gemm, "row,grouped-8", gpu="a100-sxm4-40gb", policy="lru")
+    assert result.kernel.stages == 5  # of 32 KiB, in 163 KiB
+    assert result.trace.capacity.elements == 20_971_520 + 108 * (5 + 1) * 16_384
+    assert round(result.trace.bound.bytes / 1e6, 1) == 489.0
+    assert result.trace.capacity.bytes == 40 * 2**20 + 108 * (16_384 * 4 + 5 * 16_384 * 2)
     values = compare(gemm, "row", gpu="a100-sxm4-40gb", policy="lru", accumulators="off")
     assert round(values.trace.bound.bytes / 1e6, 1) == 489.0
     one_stage = compare(gemm, "row", gpu="a100-sxm4-40gb", policy="lru", stages=1, accumulators="off")
     assert round(one_stage.trace.bound.bytes / 1e6, 1) == 524.0
-    assert found.chip is not None
-    assert found.chip.capacity.bytes == round(87.25 * 2**20)
-    assert found.chip.bound.bytes < found.trace.bound.bytes < found.cache_only.bound.bytes
-    assert [t.order for t in found.orders] == ["grouped-8", "row"]
-    document = found.to_dict()
+    assert result.chip is not None
+    assert result.chip.capacity.bytes == round(87.25 * 2**20)
+    assert result.chip.bound.bytes < result.trace.bound.bytes < result.cache_only.bound.bytes
+    assert [t.order for t in result.orders] == ["grouped-8", "row"]
+    document = result.to_dict()
     assert document["best_order"] == {
         "name": "grouped-8",
         "dram_bytes": 1_860_173_824 + 134_217_728,
@@ -103,16 +103,16 @@ def test_interruption_keeps_what_is_done() -> None:
         raise KeyboardInterrupt
 
     gemm = Gemm(256, 256, 256)
-    found = compare(gemm, "row,morton", cache="1MiB", sms=2, progress=lambda total: stop)
-    assert [t.order for t in found.orders] in (["row"], ["morton"])  # side by side, either may be the first
-    assert "interrupted after 1 schedule" in found.notes[-1]
+    result = compare(gemm, "row,morton", cache="1MiB", sms=2, progress=lambda total: stop)
+    assert [t.order for t in result.orders] in (["row"], ["morton"])  # side by side, either may be the first
+    assert "interrupted after 1 schedule" in result.notes[-1]
 
 
 def test_equal_walks_are_simulated_once_and_named_apart() -> None:
     gemm = Gemm(512, 512, 128)
-    found = compare(gemm, "row,cutlass2-horizontal", cache="1MiB", sms=4)
-    assert {t.order for t in found.orders} == {"row", "cutlass2-horizontal"}
-    assert found.orders[0].counts is found.orders[1].counts
+    result = compare(gemm, "row,cutlass2-horizontal", cache="1MiB", sms=4)
+    assert {t.order for t in result.orders} == {"row", "cutlass2-horizontal"}
+    assert result.orders[0].counts is result.orders[1].counts
 
 
 @settings(max_examples=60, deadline=None)
@@ -133,12 +133,12 @@ def test_chains_move_no_less_than_with_accumulators_in_fp32(data: st.DataObject)
         workload = Attention(
             queries, queries + draw(side), draw(st.integers(1, 64)), causal=draw(st.booleans()), **types
         )
-    found = compare(
+    result = compare(
         workload, "all", cache=f"{draw(st.integers(64, 512))}KiB", sms=draw(st.integers(2, 6)), tile="32x64x64",
         accumulators="fp32",
     )  # fmt: skip
-    assert found.trace.bound.bytes <= found.orders[0].dram_bytes
-    assert found.explicit.bytes >= found.trace.bound.bytes
+    assert result.trace.bound.bytes <= result.orders[0].dram_bytes
+    assert result.explicit.bytes >= result.trace.bound.bytes
 
 
 def test_capacities() -> None:
@@ -152,8 +152,8 @@ def test_capacities() -> None:
     assert chip_capacity(load_machine("a40"), Gemm(64, 64, 64)).bytes == round(37.5 * 2**20)
     # a tile of accumulators in fp32, and tiles of A and B
     kernel = trace_capacity(1024, Gemm(64, 64, 64), 3 * 64, 1, held_bytes=4 * 64 + 2 * 128, accumulator_bytes=4)
-    assert kernel.room is not None
-    assert kernel.bytes == kernel.room.bytes == 1024 + 4 * 64 + 2 * 128
+    assert kernel.memory is not None
+    assert kernel.bytes == kernel.memory.bytes == 1024 + 4 * 64 + 2 * 128
 
 
 @pytest.mark.parametrize(
@@ -169,12 +169,12 @@ def test_capacities() -> None:
 def test_the_best_schedule_fits_the_bytes_of_the_kernel(workload: Workload, options: dict[str, Any]) -> None:
     kernel = read_kernel(workload, **options)
     trace = trace_bound(workload, kernel)
-    found = best_in_kernel(workload, trace.capacity)
-    assert found is not None
-    assert trace.bound.bytes <= found.bytes
+    result = best_in_kernel(workload, trace.capacity)
+    assert result is not None
+    assert trace.bound.bytes <= result.bytes
     held = kernel_family(workload).bytes_held(workload, kernel.config, kernel.stages)
     assert trace.capacity.bytes == kernel.config.cache_bytes + held  # what is said is what the bound is played in
-    assert trace.capacity.room is not None and trace.capacity.room.bytes == trace.capacity.bytes
+    assert trace.capacity.memory is not None and trace.capacity.memory.bytes == trace.capacity.bytes
 
 
 @settings(max_examples=60, deadline=None)
@@ -198,5 +198,5 @@ def test_no_best_schedule_of_a_kernel_is_below_its_bound_at_mixed_widths(data: s
         accumulators=draw(st.sampled_from(["off", "fp32"])),
     )
     trace = trace_bound(workload, kernel)
-    found = best_in_kernel(workload, trace.capacity)
-    assert found is not None and trace.bound.bytes <= found.bytes
+    result = best_in_kernel(workload, trace.capacity)
+    assert result is not None and trace.bound.bytes <= result.bytes

@@ -33,8 +33,8 @@ LONG = Gemm(1024, 1024, 8192)  # on one SM: 64 tiles of 128 steps
 )
 def test_long_products_drift(workload: Workload, sms: int, said: str) -> None:
     kernel = read_kernel(workload, gpu="h200-sxm-141gb", sms=sms)
-    found = what_drifts(workload, kernel, ["row"], "free MB")
-    assert (f"not reliable: free MB: with {said}" in " ".join(found)) if said else not found
+    result = what_drifts(workload, kernel, ["row"], "free MB")
+    assert (f"not reliable: free MB: with {said}" in " ".join(result)) if said else not result
     assert not what_drifts(workload, kernel, ["row"])  # in waves, and no column of free-running blocks
 
 
@@ -42,19 +42,19 @@ def test_heads_first_drifts_under_a_causal_mask_only() -> None:
     names = ["fa2", "fa2-heads-first", "fa2-heads-first+sawtooth"]
     for causal in (False, True):
         attention = Attention(1024, 1024, 64, heads=4, causal=causal)
-        found = what_drifts(attention, read_kernel(attention, gpu="h100-sxm5-80gb"), names, "free MB")
-        assert len(found) == causal
-        assert all(text.startswith(f"not reliable: free MB of {', '.join(names[1:])}: causal") for text in found)
+        result = what_drifts(attention, read_kernel(attention, gpu="h100-sxm5-80gb"), names, "free MB")
+        assert len(result) == causal
+        assert all(text.startswith(f"not reliable: free MB of {', '.join(names[1:])}: causal") for text in result)
 
 
 def test_the_screens_of_free_running_blocks_say_so() -> None:
-    gpu = {"gpu": "h100-sxm5-80gb", "sms": 1}
-    waves = compare(LONG, "row", **gpu)  # type: ignore[arg-type]
+    gpu = {"gpu": "h100-sxm5-80gb", "sms": 1, "tile": "128x128x64"}
+    waves = compare(LONG, "row", **gpu)
     assert "not reliable: free MB: with 128 steps" in " ".join(waves.document()["notes"])
-    free = compare(LONG, "row", execution="free", **gpu)  # type: ignore[arg-type]
+    free = compare(LONG, "row", execution="free", **gpu)
     assert "not reliable: the figures: with 128 steps" in " ".join(free.document()["notes"])
     for execution in ("waves", "free"):
-        alone = simulate(LONG, "row", execution=execution, **gpu)  # type: ignore[arg-type]
+        alone = simulate(LONG, "row", execution=execution, **gpu)
         assert isinstance(alone, Simulation)
         assert ("not reliable" in " ".join(alone.notes)) is (execution == "free")
 

@@ -21,23 +21,23 @@ def solved(gemm: Gemm, capacity_bytes: int, time_limit: float = 60) -> ExactComp
 # capacity in tiles -> optimum in tiles, proved by exhaustive search
 @pytest.mark.parametrize(("capacity", "optimum"), [(3, 17), (4, 14), (5, 13), (6, 12), (9, 12)])
 def test_square_grid_of_two(capacity: int, optimum: int) -> None:
-    found = solved(Gemm(64, 64, 64), capacity * TILE_BYTES, 30)
-    assert found.unit_bytes == TILE_BYTES
-    assert found.optimal
-    assert found.upper_bytes == optimum * TILE_BYTES
-    for played in found.orders:
-        assert played.bytes >= found.lower_bytes
-    assert {(p.order, p.eviction) for p in found.orders} == {(n, e) for n in NAMES for e in ("lru", "opt")}
-    document = found.to_dict()
+    result = solved(Gemm(64, 64, 64), capacity * TILE_BYTES, 30)
+    assert result.unit_bytes == TILE_BYTES
+    assert result.optimal
+    assert result.upper_bytes == optimum * TILE_BYTES
+    for played in result.orders:
+        assert played.bytes >= result.lower_bytes
+    assert {(p.order, p.eviction) for p in result.orders} == {(n, e) for n in NAMES for e in ("lru", "opt")}
+    document = result.to_dict()
     assert document["exact"]["status"] == "optimal"
     assert document["schedules"][0]["ratio_to_optimum"] >= 1
 
 
 def test_ragged_tiles_weigh_their_bytes() -> None:
-    found = solved(Gemm(40, 32, 32), 10**6, 10)
-    assert found.grid == (2, 1, 1)
-    assert found.optimal
-    assert found.upper_bytes == Gemm(40, 32, 32).compulsory_bytes
+    result = solved(Gemm(40, 32, 32), 10**6, 10)
+    assert result.grid == (2, 1, 1)
+    assert result.optimal
+    assert result.upper_bytes == Gemm(40, 32, 32).compulsory_bytes
 
 
 def test_accumulating_loads_c() -> None:

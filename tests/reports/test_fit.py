@@ -56,8 +56,8 @@ def test_what_a_kernel_that_fits_can_hold_is_on_the_chip(sku: str) -> None:
 
 
 def test_needs_are_what_a_block_holds() -> None:
-    one = kernel_family(gemm := Gemm(4096, 4096, 4096))
-    assert one.kernel_needs(gemm, one.default_tile(gemm), 3).values == 128 * 128 + 3 * 64 * 256
+    single = kernel_family(gemm := Gemm(4096, 4096, 4096))
+    assert single.kernel_needs(gemm, single.default_tile(gemm), 3).values == 128 * 128 + 3 * 64 * 256
     ffn = Ffn(4096, 4096, 11008, gated=True)
     two = kernel_family(ffn).kernel_needs(ffn, kernel_family(ffn).default_tile(ffn), 2)
     assert (two.accumulator_bytes, two.shared_bytes) == (2 * 64 * 1024, 2 * 3 * 16 * 1024)
@@ -81,7 +81,7 @@ def test_a_tile_that_does_not_fit_a_small_chip_is_halved() -> None:
 def test_more_blocks_than_an_sm_takes_get_a_smaller_default_tile_or_a_reason() -> None:
     gemm = Gemm(4096, 4096, 4096)
     assert read_kernel(gemm, gpu="h100-sxm5-80gb", blocks_per_sm=4).tile == "128x64x64"
-    with pytest.raises(InputError, match=r"--blocks-per-sm: got 64 .* of which there are 32"):
+    with pytest.raises(InputError, match=r"blocks_per_sm: got 64 .* of which there are 32"):
         read_kernel(gemm, gpu="h100-sxm5-80gb", blocks_per_sm=64)
     assert read_kernel(gemm, gpu="h100-sxm5-80gb", blocks_per_sm=64, allow_infeasible=True).tile == "128x128x64"
 

@@ -13,9 +13,9 @@ STRICT = Attention(64, 20000, 16, softmax="strict")
 
 
 def test_no_kernel_moves_less_than_the_bound_that_counts_stored_scores() -> None:
-    found = pebble.compare(STRICT, cache="8KiB", sms=1, tile="32x32")
-    assert {row["name"].split("+")[0] for row in found.rows()} == {"unfused"}
-    assert all(row["ratio_to_lower_bound"] >= 1 for row in found.rows())
+    result = pebble.compare(STRICT, cache="8KiB", sms=1, tile="32x32")
+    assert {row["name"].split("+")[0] for row in result.rows()} == {"unfused"}
+    assert all(row["ratio_to_lower_bound"] >= 1 for row in result.rows())
 
 
 @pytest.mark.parametrize("name", ["fa2", "fa1", "flash-decoding", "split-kv-4"])
@@ -32,11 +32,11 @@ def test_tiles_of_the_users_own_are_refused() -> None:
     def tiles(rows: int, cols: int, params: object) -> list[list[int]]:
         return [[row, col] for col in range(cols) for row in range(rows)]
 
-    assert pebble.simulate(Attention(64, 20000, 16), schedule=tiles, **where).rows()  # type: ignore[arg-type]
+    assert pebble.simulate(Attention(64, 20000, 16), schedule=tiles, **where).rows()
     with pytest.raises(InputError, match="strict"):
-        pebble.simulate(STRICT, schedule=tiles, **where)  # type: ignore[arg-type]
+        pebble.simulate(STRICT, schedule=tiles, **where)
     with pytest.raises(InputError, match="strict"):
-        pebble.export("fa2", STRICT, **where)  # type: ignore[arg-type]
+        pebble.export("fa2", STRICT, **where)
 
 
 def test_an_online_softmax_has_them_all() -> None:

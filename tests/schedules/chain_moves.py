@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator, Sequence
 from itertools import pairwise
 
 from pebble.schedules.explicit.chain import NOTHING, Band, ChainPlan, handed_on
-from pebble.schedules.explicit.chain_apart import PanelsApart
+from pebble.schedules.explicit.chain_remainder import PanelsWithRemainder
 from pebble.schedules.explicit.corner import Corner
 from pebble.schedules.explicit.moves import groups_of
 from pebble.schedules.explicit.phases import Handover, Phases
@@ -16,7 +16,7 @@ from tests.schedules.phase_moves import rest_moves
 NOTHING_HANDED = Handover()
 
 
-def chain_moves(plan: ChainPlan | PanelsApart | Phases) -> Iterator[Event]:
+def chain_moves(plan: ChainPlan | PanelsWithRemainder | Phases) -> Iterator[Event]:
     """Play the plan.
 
     Parameters
@@ -37,7 +37,7 @@ def chain_moves(plan: ChainPlan | PanelsApart | Phases) -> Iterator[Event]:
         yield from first.play()
         yield from rest_moves(plan, first.order)
     else:
-        yield from panels_apart_moves(plan) if isinstance(plan, PanelsApart) else _Player(plan).play()
+        yield from panels_apart_moves(plan) if isinstance(plan, PanelsWithRemainder) else _Player(plan).play()
 
 
 def _multiply(a: Value, b: Value) -> Iterator[Event]:
@@ -58,7 +58,7 @@ class _Player:
         self.chain = plan.chain
         self.rows = plan.side == "rows"
         self.red: set[Value] = set()
-        self.begun: set[Value] = set()  # cells of Y that have a partial sum somewhere
+        self.initialised: set[Value] = set()  # cells of Y that have a partial sum somewhere
         self.order: Sequence[int] = range(self.chain.f)  # of columns of H, in the last panel
         self.next_kept = 0  # values of the streaming side that stay for the next band
 
@@ -78,9 +78,9 @@ class _Player:
         if value in self.red:
             return
         self.red.add(value)
-        if value[0] != "Y" or value in self.begun:
+        if value[0] != "Y" or value in self.initialised:
             yield "load", *value
-        self.begun.add(value)
+        self.initialised.add(value)
 
     def drop(self, value: Value) -> Iterator[Event]:
         if self.streams(value) and self.rank(value) < self.next_kept:
@@ -359,7 +359,7 @@ class _Player:
             handed = NOTHING
             if number + 1 < len(bands):
                 seen = c.seen(start) if self.rows else c.f
-                handed = handed_on(c, self.plan.side, self.plan.room, band, bands[number + 1], seen)
+                handed = handed_on(c, self.plan.side, self.plan.memory, band, bands[number + 1], seen)
             self.next_kept = 0 if handed.leave.vectors else handed.values
             if band.spilled:
                 yield from self.state_of(extent, "begin")
@@ -374,7 +374,7 @@ class _Player:
             across = c.seen(start) if self.rows else c.m
             first = min(across, band.wider or band.block)
             edges = [0, *range(first, across, band.block), across]
-            blocks = [range(one, other) for one, other in pairwise(edges)]
+            blocks = [range(item, other) for item, other in pairwise(edges)]
             if self.rows:
                 yield from self.state(band, "begin", extent)
             for block in blocks:

@@ -6,7 +6,7 @@ from collections import Counter
 from typing import NamedTuple
 
 from pebble.schedules.explicit.chain import ChainPlan
-from pebble.schedules.explicit.chain_apart import PanelsApart
+from pebble.schedules.explicit.chain_remainder import PanelsWithRemainder
 from pebble.schedules.explicit.phases import Phases
 from pebble.workloads.widths import Widths
 from tests.schedules.chain_moves import chain_moves
@@ -16,19 +16,19 @@ class Weighed(NamedTuple):
     """What a play holds at most and moves."""
 
     held_bytes: int
-    moved_bytes: int
+    traffic_total: int
     loads: Counter[str]
     stores: Counter[str]
 
 
-def weigh(plan: ChainPlan | PanelsApart | Phases, widths: Widths) -> Weighed:
+def weigh(plan: ChainPlan | PanelsWithRemainder | Phases, widths: Widths) -> Weighed:
     """Play a plan; a value that is deleted must be there, and none is left at the end."""
     chain = plan.chain
     finished: set[tuple[int, ...]] = set()
     updates: Counter[tuple[int, ...]] = Counter()
     red: set[tuple[str, tuple[int, ...]]] = set()
     loads, stores = Counter[str](), Counter[str]()
-    held = moved = 0
+    held = traffic = 0
     seen = {(i, j) for i in range(chain.m) for j in range(chain.seen(i + 1))}
 
     def width(name: str, index: tuple[int, ...]) -> int:
@@ -53,7 +53,7 @@ def weigh(plan: ChainPlan | PanelsApart | Phases, widths: Widths) -> Weighed:
             red.add(value)
             if op in ("load", "store"):
                 (loads if op == "load" else stores)[name] += 1
-                moved += width(name, index)
-        held = max(held, sum(width(*one) for one in red))
+                traffic += width(name, index)
+        held = max(held, sum(width(*item) for item in red))
     assert not red
-    return Weighed(held, moved, loads, stores)
+    return Weighed(held, traffic, loads, stores)

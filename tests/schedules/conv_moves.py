@@ -114,16 +114,16 @@ class _Player:
                         stay.add(w if shared == "W" else x)
         passing = "X" if shared == "W" else "W"
         if first:
-            for one in sorted(stay):
-                yield from self.load(shared, one)
-        for one, updates in pairs.items():
-            yield from self.load(passing, one)
+            for item in sorted(stay):
+                yield from self.load(shared, item)
+        for item, updates in pairs.items():
+            yield from self.load(passing, item)
             for y, w in updates:
                 yield from self.update(y, w)
-            yield from self.drop(passing, one)
+            yield from self.drop(passing, item)
         if last:
-            for one in sorted(stay):
-                yield from self.drop(shared, one)
+            for item in sorted(stay):
+                yield from self.drop(shared, item)
 
     def turn(self, tile: Tile, outs: range, channels: range, leaving: bool) -> Iterator[Move]:
         """Channels in which what is shared comes to stay while outputs are let go, or leaves while they begin."""
@@ -146,13 +146,13 @@ class _Player:
             groups.append((units, pivot, part is parts[0]))
         other = "X" if p.shared == "W" else "W"
         for at, (units, pivot, turning) in enumerate(groups):
-            for one in sorted(pivot):  # rows that two groups read are there already
-                yield from self.load(other, one)
+            for item in sorted(pivot):  # rows that two groups read are there already
+                yield from self.load(other, item)
             needs = [self.shared_of(unit, channels) for unit in units]
             for number, unit in enumerate(units):
                 if leaving and turning:
-                    for one in sorted(needs[number]):
-                        yield from self.load(p.shared, one)
+                    for item in sorted(needs[number]):
+                        yield from self.load(p.shared, item)
                 for y in unit:
                     for w in self.weights(range(y[1], y[1] + 1), channels):
                         yield from self.update(y, w)
@@ -160,11 +160,11 @@ class _Player:
                     yield from self.finish(unit)
                 elif turning:
                     later = set().union(*needs[number + 1 :])
-                    for one in sorted(needs[number] - later):
-                        yield from self.drop(p.shared, one)
+                    for item in sorted(needs[number] - later):
+                        yield from self.drop(p.shared, item)
             following = groups[at + 1][1] if at + 1 < len(groups) else set()
-            for one in sorted(pivot - following):
-                yield from self.drop(other, one)
+            for item in sorted(pivot - following):
+                yield from self.drop(other, item)
 
     def shared_of(self, outputs: list[Point], channels: range) -> set[Point]:
         """The weights, or the values of X, that outputs need of some channels."""

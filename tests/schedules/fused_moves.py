@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 from pebble.schedules.explicit import ExplicitProduct
 from pebble.schedules.explicit.chain import ChainPlan
-from pebble.schedules.explicit.chain_apart import PanelsApart
+from pebble.schedules.explicit.chain_remainder import PanelsWithRemainder
 from pebble.schedules.explicit.fused import FusedSchedule, Kernel
 from pebble.schedules.explicit.gemm import BandedProduct
 from pebble.schedules.explicit.moves import gemm_moves
@@ -69,7 +69,7 @@ def _with_row_state(schedule: FusedSchedule) -> Iterator[Event]:
             name, row = names[operand], index[0]
             if op == "load" and name == "S" and kernel is last and row not in there:
                 there.add(row)
-                yield from (("load", one, (row, which)) for one in held for which in range(2))
+                yield from (("load", element, (row, which)) for element in held for which in range(2))
             yield op, name, (index[1], index[0]) if name == "K" else index
             if op == "load" and name == "S" and kernel is last:
                 yield "finish", name, index
@@ -78,12 +78,14 @@ def _with_row_state(schedule: FusedSchedule) -> Iterator[Event]:
             left[index[:2]] += 1
             if kernel is first and left[index[:2]] == terms and row not in there:
                 there.add(row)
-                yield from (("begin", one, (row, which)) for one in held for which in range(2))
+                yield from (("begin", item, (row, which)) for item in held for which in range(2))
             rows[row] += kernel is last or left[index[:2]] == terms
             if rows[row] == whole and row in there:
                 there.remove(row)
                 moves = ("store", "delete") if kernel is first else ("delete",)
-                yield from ((move, one, (row, which)) for one in held for which in range(2) for move in moves)
+                yield from (
+                    (move, each_item, (row, which)) for each_item in held for which in range(2) for move in moves
+                )
 
 
 def _gemm_names(schedule: FusedSchedule, which: str) -> dict[str, str]:
@@ -139,7 +141,7 @@ def _softmax(schedule: FusedSchedule, kernel: Kernel) -> Iterator[Event]:
         yield "delete", "state", (i, 1)
 
 
-def _renamed(schedule: FusedSchedule, plan: ChainPlan | PanelsApart | Phases) -> Iterator[Event]:
+def _renamed(schedule: FusedSchedule, plan: ChainPlan | PanelsWithRemainder | Phases) -> Iterator[Event]:
     ffn = schedule.workload if isinstance(schedule.workload, Ffn) else None
     weights, cells = ["K"], ["S", "U"]
     others = {"A": "Q", "D": "V", "Y": "O"}

@@ -38,7 +38,7 @@ def replay(schedule: FusedSchedule) -> int:
     for name, (rows, cols) in shapes.items():
         blue |= {(name, (r, c)) for r in range(rows) for c in range(cols)}
     red: set[Value] = set()
-    begun: set[Value] = set()
+    initialised: set[Value] = set()
     finished: set[Value] = set()
     updates: Counter[Value] = Counter()
     done: set[tuple[str, tuple[int, ...]]] = set()
@@ -90,13 +90,13 @@ def replay(schedule: FusedSchedule) -> int:
                 assert seen(i, j) or schedule.plan is None
             assert left in red and right in red, (name, index)
             cell = (name, (i, j))
-            assert (cell in red) or cell not in begun
+            assert (cell in red) or cell not in initialised
             red.add(cell)
-            begun.add(cell)
+            initialised.add(cell)
             blue.discard(cell)
             updates[cell] += 1
         peak = max(peak, len(red))
-        assert schedule.room.widths != ALIKE or len(red) <= schedule.room.bytes
+        assert schedule.memory.widths != ALIKE or len(red) <= schedule.memory.bytes
     assert not red
     pairs = [(i, j) for i in range(m) for j in range(f) if seen(i, j)]
     for cell in first:
@@ -104,9 +104,9 @@ def replay(schedule: FusedSchedule) -> int:
     assert sum(1 for name, _ in done if name == second[0]) == len(pairs) * width
     assert all((second[0], (i, q)) in blue for i in range(m) for q in range(width))
     # what each operand moves is what the schedule says, all hidden products together
-    for moved, claimed in ((loads, schedule.loads), (stores, schedule.stores)):
+    for traffic, claimed in ((loads, schedule.loads), (stores, schedule.stores)):
         merged: Counter[str] = Counter()
-        for name, count in moved.items():
+        for name, count in traffic.items():
             merged[{"Wg": "Wg+Wu", "Wu": "Wg+Wu", "U": "H"}.get(name, name)] += groups * count
         assert merged == Counter(claimed), (merged, claimed)
     return peak

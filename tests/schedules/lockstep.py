@@ -1,13 +1,16 @@
-"""The lock-step trace of one order of output tiles."""
+"""Lock-step traces of kernels by themselves, one block on each SM."""
 
 from __future__ import annotations
 
+from pebble.schedules.attention import AttentionKernel, AttentionSchedule, attention_groups
+from pebble.schedules.ffn import FfnKernel, FfnSchedule, ffn_groups
 from pebble.schedules.gemm import GemmKernel
 from pebble.schedules.grid import Tiles
 from pebble.schedules.tile import TileShape
 from pebble.traces import Trace
-from pebble.traces.program import Group, Phase, program_trace
-from pebble.workloads import Gemm
+from pebble.traces.program import Group, Phase
+from pebble.traces.touches import program_trace
+from pebble.workloads import Attention, Gemm
 
 
 def waves(kernel: GemmKernel, phase: Phase, wave_blocks: int, sawtooth: bool = False, sms: int | None = None) -> Trace:
@@ -21,3 +24,14 @@ def lockstep_trace(
     """``wave_blocks`` blocks at once, in the order of ``tiles``."""
     kernel = GemmKernel(gemm, tile)
     return waves(kernel, kernel.phase(tiles), wave_blocks, sawtooth, sms)
+
+
+def attention_trace(attention: Attention, schedule: AttentionSchedule, bm: int, bn: int, sms: int) -> Trace:
+    """One schedule, tiles of ``bm`` queries and ``bn`` keys."""
+    kernel = AttentionKernel(attention, bm, bn)
+    return program_trace(kernel.layout, attention_groups(kernel, schedule, sms, sms), sms)
+
+
+def ffn_trace(kernel: FfnKernel, schedule: FfnSchedule, wave_blocks: int) -> Trace:
+    """One schedule, ``wave_blocks`` blocks at once."""
+    return program_trace(kernel.layout, ffn_groups(kernel, schedule, wave_blocks))

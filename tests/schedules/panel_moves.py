@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from pebble.schedules.explicit.chain_apart import PanelsApart
+from pebble.schedules.explicit.chain_remainder import PanelsWithRemainder
 
 # (move, operand, index); operands A[i, t], B[s, t, j], H[s, i, j], D[j, q], Y[i, q] and state[i, number]
 Event = tuple[str, str, tuple[int, ...]]
 Value = tuple[str, tuple[int, ...]]
 
 
-def panels_apart_moves(plan: PanelsApart) -> Iterator[Event]:
+def panels_apart_moves(plan: PanelsWithRemainder) -> Iterator[Event]:
     """The panels one after the other, then the corners of all of them."""
     corners: list[int] = []
     start = 0
@@ -27,12 +27,12 @@ def panels_apart_moves(plan: PanelsApart) -> Iterator[Event]:
     yield from _corners(plan, corners)
 
 
-def _last(plan: PanelsApart) -> range:
+def _last(plan: PanelsWithRemainder) -> range:
     """Columns of Y that the corners have."""
     return range(plan.chain.l - plan.corner[1], plan.chain.l)
 
 
-def _rows(plan: PanelsApart, rows: Sequence[int], apart: Sequence[int]) -> Iterator[Event]:
+def _rows(plan: PanelsWithRemainder, rows: Sequence[int], apart: Sequence[int]) -> Iterator[Event]:
     """Rows of A and Y stay, B and D pass."""
     c, columns = plan.chain, _last(plan)
     inputs: list[Value] = [("A", (i, t)) for i in rows for t in range(c.k)]
@@ -59,7 +59,7 @@ def _rows(plan: PanelsApart, rows: Sequence[int], apart: Sequence[int]) -> Itera
                 yield from _gone(("Y", (i, q)))
 
 
-def _columns(plan: PanelsApart, panel: Sequence[int], apart: Sequence[int], again: bool) -> Iterator[Event]:
+def _columns(plan: PanelsWithRemainder, panel: Sequence[int], apart: Sequence[int], again: bool) -> Iterator[Event]:
     """Columns of B and rows of D stay, A and Y pass; ``again``: Y has partial sums of panels before."""
     c, columns = plan.chain, _last(plan)
     stays: list[Value] = [("B", (s, t, j)) for j in panel for s in range(c.streams) for t in range(c.k)]
@@ -84,7 +84,7 @@ def _columns(plan: PanelsApart, panel: Sequence[int], apart: Sequence[int], agai
     yield from _all("delete", stays)
 
 
-def _corners(plan: PanelsApart, lines: Sequence[int]) -> Iterator[Event]:
+def _corners(plan: PanelsWithRemainder, lines: Sequence[int]) -> Iterator[Event]:
     """One block of Y or of D: at each index of the other side the shorter of two vectors is held."""
     columns, rows = _last(plan), plan.side == "rows"
     block: list[Value] = [("Y" if rows else "D", (line, q)) for line in lines for q in columns]
@@ -95,19 +95,21 @@ def _corners(plan: PanelsApart, lines: Sequence[int]) -> Iterator[Event]:
         others: list[Value] = [("D" if rows else "Y", (x, q)) for q in columns]
         held, single = (cells, others) if len(cells) <= len(others) else (others, cells)
         yield from _all("load", held)
-        for one in single:
-            yield "load", *one
+        for item in single:
+            yield "load", *item
             for other in held:
-                (_, (_, i, j)), (_, (_, q)) = (other, one) if held is cells else (one, other)
+                (_, (_, i, j)), (_, (_, q)) = (other, item) if held is cells else (item, other)
                 yield "compute", "Y", (i, q, j)
-            yield from _gone(one)
-        for one in held:
-            yield from _gone(one)
-    for one in block:
-        yield from _gone(one)
+            yield from _gone(item)
+        for item in held:
+            yield from _gone(item)
+    for item in block:
+        yield from _gone(item)
 
 
-def _finished(plan: PanelsApart, cells: Sequence[tuple[int, int]], apart: Sequence[tuple[int, int]]) -> Iterator[Event]:
+def _finished(
+    plan: PanelsWithRemainder, cells: Sequence[tuple[int, int]], apart: Sequence[tuple[int, int]]
+) -> Iterator[Event]:
     """Complete cells of H; those of the corner's lines are stored."""
     for cell in cells:
         yield "finish", "H", cell

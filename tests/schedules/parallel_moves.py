@@ -33,7 +33,7 @@ class _Player:
         g = schedule.gemm
         extents = (g.m, g.n, g.k)
         self.m, self.n, self.k = (_cuts(e, c) for e, c in zip(extents, schedule.grid, strict=True))
-        self.begun = set() if not g.accumulate else {(i, j) for i in range(g.m) for j in range(g.n)}
+        self.initialised = set() if not g.accumulate else {(i, j) for i in range(g.m) for j in range(g.n)}
 
     def first_sm(self, cluster: int) -> int:
         """The lowest SM of a cluster."""
@@ -57,9 +57,9 @@ class _Player:
 
     def enter_c(self, i: int, j: int, sm: int) -> Iterator[ParallelEvent]:
         """The cell, loaded if it holds partial sums."""
-        if (i, j) in self.begun:
+        if (i, j) in self.initialised:
             yield "load", "C", (i, j), sm, None
-        self.begun.add((i, j))
+        self.initialised.add((i, j))
 
     def leave_c(self, i: int, j: int, sm: int) -> Iterator[ParallelEvent]:
         yield "store", "C", (i, j), sm, None

@@ -10,21 +10,21 @@ from hypothesis import strategies as st
 from pebble.errors import InputError, UnknownNameError
 from pebble.families import lower_bound
 from pebble.families.attention import ATTENTION
-from pebble.families.beside import simulate_beside
+from pebble.families.concurrent import simulate_concurrent
 from pebble.models.caches import parse_policy
 from pebble.reports.capacity import trace_capacity
 from pebble.schedules.attention import (
     AttentionKernel,
     all_attention_schedules,
     attention_groups,
-    attention_trace,
     parse_attention_schedule,
 )
 from pebble.schedules.ffn import parse_ffn_schedule
 from pebble.schedules.tile import TileShape
 from pebble.simulation import KernelConfig
-from pebble.traces.program import program_trace
+from pebble.traces.touches import program_trace
 from pebble.workloads import Attention, Ffn
+from tests.schedules.lockstep import attention_trace
 
 NAMES = [s.name for s in all_attention_schedules()] + ["split-kv-2", "split-kv-3+sawtooth"]
 
@@ -88,11 +88,11 @@ def test_bound_is_below_every_simulated_kernel(
     trace = attention_trace(a, parse_attention_schedule(name), bm, bn, sms)
     lines = int(trace.tile_lines.max()) + more
     counts = parse_policy(policy).simulate(trace, lines)
-    moved = 128 * (sum(counts.read_misses) + sum(counts.write_backs))
+    traffic = 128 * (sum(counts.read_misses) + sum(counts.write_backs))
     capacity = trace_capacity(
         lines * 128, a, sms * ATTENTION.kernel_needs(a, ATTENTION.cut_tile(TileShape(bm, bn, 1), a)).values, sms
     )
-    assert lower_bound(a, capacity.elements).bytes <= moved
+    assert lower_bound(a, capacity.elements).bytes <= traffic
 
 
 def test_keys_are_walked_from_last_to_first_and_back() -> None:
@@ -140,15 +140,15 @@ def test_side_by_side_touches_both_and_only_both() -> None:
     a, f = Attention(64, 64, 64, heads=2), Ffn(64, 128, 256)
     config = KernelConfig(TileShape(16, 16, 1), 6, 1, 2**16)
     fa2, fused = parse_attention_schedule("fa2"), parse_ffn_schedule("row-fused-2")
-    both = simulate_beside(a, fa2, f, fused, TileShape(16, 128, 64), config, 3)
+    both = simulate_concurrent(a, fa2, f, fused, TileShape(16, 128, 64), config, 3)
     alone = LRU.simulate(attention_trace(a, fa2, 16, 16, 3), 512)
     assert both.counts.operand_names == ("Q", "K", "V", "O", "X", "W1", "H", "W2", "Y")
     assert both.counts.accesses[:4] == alone.accesses
     assert both.dram_bytes >= a.compulsory_bytes + f.compulsory_bytes
     with pytest.raises(InputError, match="1 to 5"):
-        simulate_beside(a, fa2, f, fused, TileShape(16, 128, 64), config, 6)
+        simulate_concurrent(a, fa2, f, fused, TileShape(16, 128, 64), config, 6)
     with pytest.raises(InputError, match="interleaved"):
-        simulate_beside(a, fa2, f, parse_ffn_schedule("interleaved-1"), TileShape(16, 128, 64), config, 3)
+        simulate_concurrent(a, fa2, f, parse_ffn_schedule("interleaved-1"), TileShape(16, 128, 64), config, 3)
 
 
 def test_names() -> None:

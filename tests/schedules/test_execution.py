@@ -16,7 +16,7 @@ from pebble.schedules.gemm import GemmKernel, cluster_tiles
 from pebble.schedules.orders import OrderParams, parse_order
 from pebble.schedules.tile import TileShape
 from pebble.traces import Trace
-from pebble.traces.program import Clock, timed_trace
+from pebble.traces.touches import Clock, timed_trace
 from pebble.traces.walk import Walk
 from pebble.workloads import Gemm
 from tests.schedules.lockstep import lockstep_trace, waves
@@ -70,16 +70,16 @@ def test_every_product_once(
     ids, ops, sm = flat(trace)
     assert len(ids) == trace.touches
     assert max(sm) < min(slots, trace.sms)
-    found = Counter(zip(ids, ops, strict=True))
+    result = Counter(zip(ids, ops, strict=True))
     a, b = rows * steps, cols * steps
     for tile in range(a):
-        assert found[tile, 0] == cols
+        assert result[tile, 0] == cols
     for tile in range(a, a + b):
-        assert found[tile, 0] == rows
+        assert result[tile, 0] == rows
     partial_writes = 0
     for tile in range(a + b, len(trace.tile_lines)):
         is_c = tile < a + b + rows * cols
-        written, read = found[tile, 1], found[tile, 0]
+        written, read = result[tile, 1], result[tile, 0]
         if is_c:
             assert (read, written) == (int(accumulate), 1)
         else:  # a partial tile is written once and then read once, or not used
@@ -110,9 +110,9 @@ def test_multicast_fetches_once_per_cluster(cluster: str) -> None:
     gemm = Gemm(8 * 6, 64 * 5, 64 * 3)
     m, n = (int(side) for side in cluster.split("x"))
     ids, ops, _ = flat(timed(gemm, "row", 8, "waves", cluster))
-    found = Counter(i for i, op in zip(ids, ops, strict=True) if not op)
-    assert all(found[tile] == -(-5 // n) for tile in range(18))
-    assert all(found[tile] == -(-6 // m) for tile in range(18, 33))
+    result = Counter(i for i, op in zip(ids, ops, strict=True) if not op)
+    assert all(result[tile] == -(-5 // n) for tile in range(18))
+    assert all(result[tile] == -(-6 // m) for tile in range(18, 33))
     tiles, which = cluster_tiles(parse_order("morton"), 6, 5, OrderParams(), (m, n))
     assert sorted(map(tuple, tiles.tolist())) == [(i, j) for i in range(6) for j in range(5)]
     for cluster_number in set(which.tolist()):
@@ -130,9 +130,9 @@ def test_never_below_the_bound(
     trace = timed(gemm, "row", slots, execution, seed=seed)
     capacity = max(capacity, int(trace.tile_lines.max()))
     counts = parse_policy("lru").simulate(trace, capacity)
-    moved = (sum(counts.read_misses) + sum(counts.write_backs)) * 128
+    traffic = (sum(counts.read_misses) + sum(counts.write_backs)) * 128
     bound = lower_bound(gemm, capacity * 64 + slots * GEMM.kernel_needs(gemm, TILE.cut_to(gemm)).values).bytes
-    assert bound <= moved
+    assert bound <= traffic
 
 
 def test_jitter_is_seeded() -> None:
@@ -176,7 +176,7 @@ def test_tiles_of_any_width_under_every_execution(
     how = (parse_order(order), slots, parse_execution(name, cluster or "1x1", seed))
     kernel = GemmKernel(gemm, tile)
     assume(kernel.layout.shares_lines)
-    found = flat(kernel.timed(*how))
+    result = flat(kernel.timed(*how))
     whole = GemmKernel(Gemm(8 * rows, 64 * cols, 64 * steps, accumulate=accumulate), TileShape(8, 64, 64))
     expected: tuple[list[int], list[int], list[int]] = ([], [], [])
     tile_touches = flat(whole.timed(*how))
@@ -194,7 +194,7 @@ def test_tiles_of_any_width_under_every_execution(
             for line in range(col * tile_cols * size // 128, last // 128 + 1):
                 for into, value in zip(expected, (start + r * -(-width * size // 128) + line, op, sm), strict=True):
                     into.append(value)
-    assert found == expected
+    assert result == expected
 
 
 @settings(max_examples=60, deadline=None)

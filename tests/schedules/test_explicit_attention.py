@@ -7,7 +7,7 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from pebble.certificate import RefusedError
-from pebble.certificate.schedules import Memory, check_upper_bytes, moved_by
+from pebble.certificate.schedules import Memory, check_upper_bytes, traffic_of
 from pebble.certificate.statement import read_workload
 from pebble.errors import InfeasibleError
 from pebble.families import lower_bound
@@ -24,7 +24,7 @@ from pebble.schedules.explicit.chain import Chain
 from pebble.schedules.explicit.chain_bands import best_band
 from pebble.schedules.explicit.chain_search import best_chain_plan, plan_of_runs
 from pebble.workloads import Attention, named_workload
-from pebble.workloads.widths import Room
+from pebble.workloads.widths import FastMemory
 from tests.rooms import in_values
 from tests.schedules.fused_replay import replay
 
@@ -72,7 +72,7 @@ def test_causal_is_about_half() -> None:
     full = in_values(best_attention_schedule, Attention(8192, 8192, 128), 49_152)
     causal = in_values(best_attention_schedule, Attention(8192, 8192, 128, causal=True), 49_152)
     assert 0.5 < causal.elements / full.elements < 0.53
-    model = in_values(best_attention_schedule, named_workload("llama-3-8b:attention", 1024), 49_152)  # type: ignore[arg-type]
+    model = in_values(best_attention_schedule, named_workload("llama-3-8b:attention", 1024), 49_152)
     assert model.detail.startswith("8 groups")
 
 
@@ -100,18 +100,18 @@ def test_runs_of_masked_bands_count_as_their_bands_one_by_one():
         runs, left = [], chain.m if side == "rows" else chain.f
         while left:
             extent = draw.randint(1, left)
-            band = best_band(chain, side, extent, Room.of_values(capacity))
+            band = best_band(chain, side, extent, FastMemory.of_values(capacity))
             if band is None:
                 break
             runs.append((band, draw.randint(1, left // extent)))
             left -= extent * runs[-1][1]
         if left:
             continue
-        told = plan_of_runs(chain, side, runs, Room.of_values(capacity))
+        spec = plan_of_runs(chain, side, runs, FastMemory.of_values(capacity))
         alone = plan_of_runs(
-            chain, side, [(band, 1) for band, count in runs for _ in range(count)], Room.of_values(capacity)
+            chain, side, [(band, 1) for band, count in runs for _ in range(count)], FastMemory.of_values(capacity)
         )
-        assert (told.loads, told.stores, told.peak_elements) == (alone.loads, alone.stores, alone.peak_elements)
+        assert (spec.loads, spec.stores, spec.peak_elements) == (alone.loads, alone.stores, alone.peak_elements)
         checked += 1
 
 
@@ -133,7 +133,7 @@ def test_scores_are_spilled_with_the_state_of_their_rows(
 ) -> None:
     """Played: maximum and sum of a row stay from its first score to its outputs; the checker counts the same."""
     attention = Attention(n, keys, d, softmax=softmax)
-    plan = best_chain_plan(attention_chain(attention), "rows", Room.of_values(capacity), "spill")
+    plan = best_chain_plan(attention_chain(attention), "rows", FastMemory.of_values(capacity), "spill")
     assume(plan is not None and plan.stores["H"] > 0)
     assert plan is not None
     schedule = fused_attention(attention, "Y stationary", plan)
@@ -141,17 +141,17 @@ def test_scores_are_spilled_with_the_state_of_their_rows(
     claim = upper_claim(read_workload(workload_statement(attention), "workload"), schedule)
     assert claim["elements"] == schedule.elements
     run = claim["schedule"]["runs"][0]
-    told = {**claim["schedule"], "runs": [{**run, "stay": [run["stay"][0], run["stay"][1] + 1]}]}
+    fields = {**claim["schedule"], "runs": [{**run, "stay": [run["stay"][0], run["stay"][1] + 1]}]}
     with pytest.raises(RefusedError):
-        moved_by(read_workload(workload_statement(attention), "workload"), Memory(capacity), told, "schedule")
+        traffic_of(read_workload(workload_statement(attention), "workload"), Memory(capacity), fields, "schedule")
 
 
 def test_long_vectors_in_little_memory_spill_their_scores() -> None:
     attention, capacity = Attention(8192, 8192, 256), 96 * 512
-    found = {s.family: s for s in in_values(attention_schedules, attention, capacity)}
-    best = found["O stationary"]
+    result = {s.family: s for s in in_values(attention_schedules, attention, capacity)}
+    best = result["O stationary"]
     assert "of scores spilled" in best.detail
-    assert best.elements < 0.9 * found["flash attention"].elements
+    assert best.elements < 0.9 * result["flash attention"].elements
     assert in_values(best_attention_schedule, attention, capacity).elements <= best.elements
     wide = bound_workload(attention, cache="96KiB", accumulators="fp32")  # kernels of their own heights move less
     assert wide.upper is not None and "spilled" not in wide.upper.name

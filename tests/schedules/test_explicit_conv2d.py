@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from pebble.cdag.conv2d import conv2d_dag
 from pebble.certificate import RefusedError, check
-from pebble.certificate.statement import Widths as WidthsOfChecker
+from pebble.certificate.statement import ClaimedWidths as WidthsOfChecker
 from pebble.certificate.statement import read_workload
 from pebble.certificate.upper_conv import check_conv
 from pebble.errors import InfeasibleError
@@ -24,7 +24,7 @@ from pebble.schedules.explicit.conv2d import ConvProduct, ConvSchedule, Passing
 from pebble.schedules.explicit.conv2d_search import best_conv_schedule, conv_schedules
 from pebble.schedules.explicit.gemm_search import best_gemm_schedule
 from pebble.workloads import Conv2d, Gemm
-from pebble.workloads.widths import Room, Widths
+from pebble.workloads.widths import FastMemory, Widths
 from tests.rooms import in_values
 from tests.schedules.conv_moves import conv_moves
 
@@ -52,7 +52,7 @@ def tilings(draw: st.DrawFn) -> ConvSchedule:
         images, rows = conv.batch, conv.out_height
     elif draw(st.booleans()):
         rows, columns = conv.out_sides
-    plain = ConvSchedule(conv, Room.of_values(0, conv), stays, images, rows, columns, channels)
+    plain = ConvSchedule(conv, FastMemory.of_values(0, conv), stays, images, rows, columns, channels)
     return replace(plain, passing=draw(passings(plain))) if stays == "outputs" else plain
 
 
@@ -80,11 +80,11 @@ def played(schedule: ConvSchedule) -> None:
     sizes = (c.batch, c.in_channels, c.out_channels, c.height, c.width, c.kernel)
     game = Game.from_dag(conv2d_dag(*sizes, stride=c.stride), "in-place")
     moves = tuple(conv_moves(schedule))
-    found = replay(game, Pebbling(game.variant, schedule.peak_elements, moves, moves_cost(game, moves)))
-    assert found.loads == sum(schedule.loads.values())
-    assert found.stores == sum(schedule.stores.values())
-    assert most_held(moves, schedule.read_width, schedule.sum_width) <= schedule.room.bytes
-    assert most_held(moves, 1, 1) == found.per_sm[0].peak <= schedule.peak_elements
+    result = replay(game, Pebbling(game.variant, schedule.peak_elements, moves, moves_cost(game, moves)))
+    assert result.loads == sum(schedule.loads.values())
+    assert result.stores == sum(schedule.stores.values())
+    assert most_held(moves, schedule.read_width, schedule.sum_width) <= schedule.memory.bytes
+    assert most_held(moves, 1, 1) == result.per_sm[0].peak <= schedule.peak_elements
 
 
 def most_held(moves: Sequence[Move], read: int, sums: int) -> int:
@@ -120,21 +120,21 @@ def test_the_best_of_each_family_is_legal(conv: Conv2d, capacity: int) -> None:
 def test_the_best_of_each_family_is_legal_in_bytes(conv: Conv2d, size: int, dtype: str) -> None:
     """Sums in fp32; the certificate says the same bytes."""
     conv = replace(conv, dtype=dtype)
-    room = Room(size, Widths.of(conv, 4))
+    memory = FastMemory(size, Widths.of(conv, 4))
     document = workload_statement(conv)
-    for schedule in conv_schedules(conv, room):
+    for schedule in conv_schedules(conv, memory):
         if isinstance(schedule, ConvSchedule):
             played(schedule)
         claim = upper_claim(read_workload(document, "workload"), schedule)
         assert claim is not None and claim["bytes"] == schedule.bytes
         check({"format": FORMAT, "version": VERSION, "statement": {"workload": document}, "claims": [claim]})
-        assert schedule.bytes >= family_of(conv).lower_bound(conv, size // room.widths.read, room=room).bytes
+        assert schedule.bytes >= family_of(conv).lower_bound(conv, size // memory.widths.read, memory=memory).bytes
 
 
 @settings(max_examples=250, deadline=None)
 @given(tilings(), st.integers(0, 60))
 def test_any_tile_is_legal_and_counted(plain: ConvSchedule, more: int) -> None:
-    schedule = replace(plain, room=Room.of_values(max(3, plain.own_room + more), plain.conv))
+    schedule = replace(plain, memory=FastMemory.of_values(max(3, plain.own_capacity + more), plain.conv))
     played(schedule)
     claim = upper_claim(read_workload(workload_statement(schedule.conv), "workload"), schedule)
     assert claim["elements"] == schedule.elements
@@ -146,18 +146,18 @@ def test_any_tile_is_legal_and_counted(plain: ConvSchedule, more: int) -> None:
 def test_any_tile_is_legal_in_bytes(plain: ConvSchedule, more: int, read: int, partial: int) -> None:
     """Of any two widths; the checker takes the tightest room, and not a byte less."""
     conv = plain.conv
-    room = Room(1, Widths(read, max(read, partial), partial, 2))
+    memory = FastMemory(1, Widths(read, max(read, partial), partial, 2))
     sides = (plain.stays, plain.images, plain.rows, plain.columns, plain.channels, plain.passing)
-    tight = ConvSchedule(conv, room, *sides).own_room
-    schedule = ConvSchedule(conv, replace(room, bytes=tight + more), *sides)
+    tight = ConvSchedule(conv, memory, *sides).own_capacity
+    schedule = ConvSchedule(conv, replace(memory, bytes=tight + more), *sides)
     played(schedule)
     size = {name: getattr(conv, name) for name in Conv2d.DIMENSIONS}
     claim = upper_claim(read_workload(workload_statement(conv), "workload"), schedule)
     assert claim is not None
     of = WidthsOfChecker(read, max(read, partial), partial, 2)
-    moved = check_conv(size, tight + more, claim["schedule"], "schedule", of)
-    assert moved.elements == schedule.elements
-    assert moved.peak == schedule.own_room + read * schedule.kept
+    traffic = check_conv(size, tight + more, claim["schedule"], "schedule", of)
+    assert traffic.elements == schedule.elements
+    assert traffic.peak == schedule.own_capacity + read * schedule.kept
     if not schedule.kept:
         with pytest.raises(RefusedError, match="bytes, the capacity is"):
             check_conv(size, tight - 1, claim["schedule"], "schedule", of)
@@ -176,11 +176,11 @@ def test_any_tile_is_legal_in_bytes(plain: ConvSchedule, more: int, read: int, p
 )
 def test_what_cannot_pass_is_refused(passing: dict[str, Any], why: str) -> None:
     size = {"batch": 8, "in_channels": 4, "out_channels": 6, "height": 5, "width": 5, "kernel": 3, "stride": 1}
-    told = {"shared": "W", "resident": 0, "turned": 2, "group": 2}
-    schedule = {"kind": "convolution", "stays": "outputs", "tile": [3, 3, 3, 6], "kept": 0, "passing": told}
+    fields = {"shared": "W", "resident": 0, "turned": 2, "group": 2}
+    schedule = {"kind": "convolution", "stays": "outputs", "tile": [3, 3, 3, 6], "kept": 0, "passing": fields}
     check_conv(size, 10_000, schedule, "schedule")
     with pytest.raises(RefusedError, match=why):
-        check_conv(size, 10_000, schedule | {"passing": told | passing}, "schedule")
+        check_conv(size, 10_000, schedule | {"passing": fields | passing}, "schedule")
     with pytest.raises(RefusedError, match="whole ones"):
         check_conv(size, 10_000, schedule | {"tile": [3, 2, 3, 6]}, "schedule")
     check_conv(size, 10_000, schedule | {"tile": [1, 3, 3, 6]}, "schedule")  # groups of rows
@@ -200,9 +200,9 @@ def test_what_passes_saves_a_tenth(kibibytes: int, before: int) -> None:
 def test_sums_in_fp32_share_the_memory_with_narrow_inputs() -> None:
     """Counting each value at the widest width, 15.66 MB was the best."""
     conv = Conv2d(32, 256, 256, 16, 16, 3)
-    found = bound_workload(conv, cache="1MiB", accumulators="fp32")
-    assert found.upper is not None and found.upper.bytes < 12_500_000
-    assert found.certificate()["claims"][-1]["claim"] == "upper bound in bytes"
+    result = bound_workload(conv, cache="1MiB", accumulators="fp32")
+    assert result.upper is not None and result.upper.bytes < 12_500_000
+    assert result.certificate()["claims"][-1]["claim"] == "upper bound in bytes"
 
 
 @settings(max_examples=60, deadline=None)

@@ -20,7 +20,7 @@ from pebble.schedules.explicit.chain_search import best_chain_plan, plan_of_runs
 from pebble.schedules.explicit.ffn import best_ffn_schedule, ffn_chain, ffn_schedules
 from pebble.schedules.explicit.fused import APART, FusedSchedule
 from pebble.workloads import Attention, Ffn
-from pebble.workloads.widths import Room
+from pebble.workloads.widths import FastMemory
 from tests.rooms import in_values
 from tests.schedules.fused_replay import replay
 
@@ -58,11 +58,11 @@ def test_beats_other_tools(mebibytes: int, at_most: float, other_tools: float) -
 
 
 def test_families_at_40_mib() -> None:
-    found = {s.family: s.elements for s in in_values(ffn_schedules, Ffn(8192, 4096, 11008), 40 * 2**19)}
+    result = {s.family: s.elements for s in in_values(ffn_schedules, Ffn(8192, 4096, 11008), 40 * 2**19)}
     # four passes over the weights of 2048 rows each; from pass to pass w columns stay, w (w + 1) values are free
     turned = (isqrt(4 * (40 * 2**19 - 2048 * 8192) + 1) - 1) // 2
-    assert found["row panel"] == 4 * 2 * 4096 * 11008 + 2 * 8192 * 4096 - 3 * turned * 2 * 4096
-    assert set(found) == {
+    assert result["row panel"] == 4 * 2 * 4096 * 11008 + 2 * 8192 * 4096 - 3 * turned * 2 * 4096
+    assert set(result) == {
         "row panel",
         APART,
         "column panel",
@@ -114,10 +114,14 @@ def test_any_bands_are_legal_and_counted(seed: int) -> None:
         while left:
             extent = rnd.randint(1, left)
             if rnd.random() < 0.25:
-                band = wider_band(chain, extent, rnd.randint(2, 4), Room.of_values(capacity))
+                band = wider_band(chain, extent, rnd.randint(2, 4), FastMemory.of_values(capacity))
             else:
                 band = best_band(
-                    chain, "rows", extent, Room.of_values(capacity), rnd.choice(["panel", "panel", "spill", "keep"])
+                    chain,
+                    "rows",
+                    extent,
+                    FastMemory.of_values(capacity),
+                    rnd.choice(["panel", "panel", "spill", "keep"]),
                 )
             if band is None:
                 break
@@ -125,14 +129,14 @@ def test_any_bands_are_legal_and_counted(seed: int) -> None:
             left -= extent * runs[-1][1]
         if left:
             continue
-        plan = plan_of_runs(chain, "rows", runs, Room.of_values(capacity))
+        plan = plan_of_runs(chain, "rows", runs, FastMemory.of_values(capacity))
         names = {"A": "X", "B": "Wg+Wu" if chain.streams == 2 else "W1", "D": "W2", "Y": "Y", "H": "H"}
         if isinstance(work, Attention):
             names = {"A": "Q", "B": "K", "D": "V", "Y": "O", "H": "S"}
-        loads, stores = ({names[x]: n for x, n in moved.items() if n} for moved in (plan.loads, plan.stores))
-        room = Room.of_values(capacity, work)
-        plan = replace(plan, room=room)
-        schedule = FusedSchedule("bands", "", work, loads, stores, plan.peak_elements, room, plan.bytes, plan)
+        loads, stores = ({names[x]: n for x, n in traffic.items() if n} for traffic in (plan.loads, plan.stores))
+        memory = FastMemory.of_values(capacity, work)
+        plan = replace(plan, memory=memory)
+        schedule = FusedSchedule("bands", "", work, loads, stores, plan.peak_elements, memory, plan.bytes, plan)
         assert replay(schedule) <= plan.peak_elements <= capacity
         upper_claim(read_workload(workload_statement(work), "workload"), schedule)
         played += 1
@@ -140,16 +144,16 @@ def test_any_bands_are_legal_and_counted(seed: int) -> None:
         turned["spilled"] += any(band.spilled and band.enter.turned for band in plan.bands)
         pairs = itertools.pairwise(plan.bands)
         turned["panels"] += any(
-            handed_on(chain, "rows", Room.of_values(capacity), *pair, chain.f).leave.turned for pair in pairs
+            handed_on(chain, "rows", FastMemory.of_values(capacity), *pair, chain.f).leave.turned for pair in pairs
         )
     assert min(turned.values()) > 0
 
 
 def test_gated_spills_a_band_where_that_pays() -> None:
     ffn = Ffn(8192, 4096, 11008, gated=True)
-    found = {s.family: s for s in in_values(ffn_schedules, ffn, 50 * 2**19)}
-    best = found["bands of rows"]
-    assert best.elements < 436.1e6 < found["row panel"].elements < found["unfused"].elements
+    result = {s.family: s for s in in_values(ffn_schedules, ffn, 50 * 2**19)}
+    best = result["bands of rows"]
+    assert best.elements < 436.1e6 < result["row panel"].elements < result["unfused"].elements
     assert best.plan is not None
     assert best.loads["H"] == best.stores["H"] == sum(b.extent * b.spilled for b in best.plan.bands) > 0
 
@@ -182,4 +186,4 @@ def test_too_small() -> None:
     with pytest.raises(InfeasibleError, match="at least 3"):
         in_values(best_ffn_schedule, Ffn(2, 2, 2), 2)
     with pytest.raises(InfeasibleError, match="at least 3"):
-        best_chain_plan(Chain(2, 2, 2, 2), SIDES[0], Room.of_values(2))
+        best_chain_plan(Chain(2, 2, 2, 2), SIDES[0], FastMemory.of_values(2))

@@ -17,7 +17,7 @@ from pebble.schedules.explicit.gemm import AXES, Band, BandedProduct, other_axes
 from pebble.schedules.explicit.gemm_search import banded_products
 from pebble.schedules.explicit.moves import gemm_moves
 from pebble.workloads import Gemm
-from pebble.workloads.widths import Room
+from pebble.workloads.widths import FastMemory
 from tests.rooms import in_values
 
 
@@ -30,7 +30,7 @@ def replay(schedule: ExplicitProduct) -> int:
     if gemm.accumulate:
         blue |= outputs
     red: set[tuple[str, tuple[int, ...]]] = set()
-    begun: set[tuple[str, tuple[int, ...]]] = set()
+    initialised: set[tuple[str, tuple[int, ...]]] = set()
     done = set()
     loads, stores = dict.fromkeys("ABC", 0), dict.fromkeys("ABC", 0)
     peak = 0
@@ -52,13 +52,13 @@ def replay(schedule: ExplicitProduct) -> int:
             cell = ("C", (i, j))
             assert index not in done and ("A", (i, l)) in red and ("B", (l, j)) in red
             if cell not in red:
-                assert cell not in begun and not gemm.accumulate
+                assert cell not in initialised and not gemm.accumulate
                 red.add(cell)
-            begun.add(cell)
+            initialised.add(cell)
             blue.discard(cell)
             done.add(index)
         peak = max(peak, len(red))
-        assert len(red) <= schedule.room.bytes
+        assert len(red) <= schedule.memory.bytes
     assert len(done) == gemm.m * gemm.n * gemm.k
     assert outputs <= blue
     assert loads == schedule.loads
@@ -82,24 +82,24 @@ def bands(draw: st.DrawFn) -> BandedProduct:
     gemm = Gemm(*(draw(st.integers(1, 10)) for _ in range(3)), accumulate=draw(st.booleans()))
     axis = draw(st.sampled_from("mnk"))
     having = [name for name, axes in AXES.items() if axis in axes[:2]]
-    left, found, most = getattr(gemm, axis), [], 0
+    left, result, most = gemm.along(axis), [], 0
     while left:
         width = draw(st.integers(1, left))
         stationary = draw(st.sampled_from(having))
-        p = getattr(gemm, other_axes(stationary, axis)[0])
+        p = gemm.along(other_axes(stationary, axis)[0])
         blocks, count = draw(st.integers(1, p)), draw(st.integers(1, min(4, left // width)))
-        found.append(Band(stationary, width, blocks, count))
+        result.append(Band(stationary, width, blocks, count))
         left -= width * count
         block = -(-p // blocks)
         most = max(most, block * width + min(block, width) + 1)
-    return BandedProduct(gemm, Room.of_values(most + draw(st.integers(0, 120)), gemm), axis, tuple(found))
+    return BandedProduct(gemm, FastMemory.of_values(most + draw(st.integers(0, 120)), gemm), axis, tuple(result))
 
 
 @settings(max_examples=400, deadline=None)
 @given(bands())
 def test_any_bands_are_legal_and_counted(schedule: BandedProduct) -> None:
     """Move by move; and the checker of certificates counts the same traffic and room by formulas of its own."""
-    assert replay(schedule) <= schedule.peak_elements <= schedule.room.bytes
+    assert replay(schedule) <= schedule.peak_elements <= schedule.memory.bytes
     claim = upper_claim(read_workload(workload_statement(schedule.gemm), "workload"), schedule)
     assert claim["elements"] == schedule.elements
     assert claim["moved"]["peak_elements"] == schedule.peak_elements
@@ -184,6 +184,6 @@ def test_against_proven_optima() -> None:
 def test_many_narrow_bands_leave_room_for_their_corners(kappa: float) -> None:
     """With thousands of bands the best is the limit: rectangles that leave the best room beside them."""
     capacity, side = 10**6, 4_000_000
-    found = in_values(best_gemm_schedule, Gemm(side, side, round(kappa * 1000)), capacity)
+    result = in_values(best_gemm_schedule, Gemm(side, side, round(kappa * 1000)), capacity)
     limit = 1 + (2 * kappa * (kappa + (kappa**2 - 1) ** 0.5)) ** 0.5
-    assert limit < found.elements / side**2 < 1.002 * limit
+    assert limit < result.elements / side**2 < 1.002 * limit

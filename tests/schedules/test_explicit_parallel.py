@@ -17,9 +17,9 @@ from pebble.errors import InfeasibleError
 from pebble.families.gemm import GEMM
 from pebble.game import BufferModel, Game, Move, Pebbling, replay
 from pebble.schedules.explicit.parallel import ParallelSchedule, held
+from pebble.schedules.explicit.parallel_moves import parallel_moves
 from pebble.schedules.explicit.parallel_search import best_parallel_schedule, cluster_shapes
 from pebble.workloads import Gemm
-from tests.schedules.parallel_moves import parallel_moves
 
 QUARTER = Fraction(1, 4)
 
@@ -51,12 +51,12 @@ def replayed(schedule: ParallelSchedule):
 
 
 def check(schedule: ParallelSchedule) -> None:
-    found = replayed(schedule)
-    assert found.loads == sum(schedule.loads.values())
-    assert found.stores == schedule.stores
-    assert sum(sm.copies for sm in found.per_sm) == found.hops == schedule.remote_elements
-    assert found.peak <= schedule.peak_elements <= schedule.capacity
-    busiest = max(sm.computations for sm in found.per_sm)
+    result = replayed(schedule)
+    assert result.loads == sum(schedule.loads.values())
+    assert result.stores == schedule.stores
+    assert sum(sm.copies for sm in result.per_sm) == result.hops == schedule.remote_elements
+    assert result.peak <= schedule.peak_elements <= schedule.capacity
+    busiest = max(sm.computations for sm in result.per_sm)
     assert busiest <= schedule.busiest_multiply_adds
     gemm, sms, capacity = schedule.gemm, schedule.sms, schedule.capacity
     most = max(busiest, -(-gemm.multiply_adds // sms))

@@ -15,11 +15,12 @@ from pebble.families.ffn import FFN
 from pebble.models.caches import parse_policy
 from pebble.reports.capacity import trace_capacity
 from pebble.reports.kernel_compare import compare_kernels as compare
-from pebble.schedules.ffn import FfnKernel, all_ffn_schedules, ffn_trace, parse_ffn_schedule
+from pebble.schedules.ffn import FfnKernel, all_ffn_schedules, parse_ffn_schedule
 from pebble.schedules.tile import TileShape
 from pebble.simulation import KernelConfig
 from pebble.traces import WRITE, Trace
 from pebble.workloads import Ffn
+from tests.schedules.lockstep import ffn_trace
 
 TILE = TileShape(16, 128, 64)
 
@@ -90,14 +91,14 @@ def test_every_schedule_does_the_same_work(
     touched = list(spoken(kernel, trace))
     assert len(touched) == trace.touches
     expected = Counter(separate_row_first(ffn, kernel.tile, wave))
-    found = Counter(touched)
+    result = Counter(touched)
     if schedule.split == 1:
-        assert found == expected
+        assert result == expected
     else:  # partial sums of Y are written and read between the parts, all else is the same
         parts = Counter(t for t in touched if t[0] == "Y" and t[3])
-        assert {t: c for t, c in found.items() if t[0] != "Y"} == {t: c for t, c in expected.items() if t[0] != "Y"}
+        assert {t: c for t, c in result.items() if t[0] != "Y"} == {t: c for t, c in expected.items() if t[0] != "Y"}
         for (operand, row, col, _), times in parts.items():
-            assert found[operand, row, col, False] == times - 1
+            assert result[operand, row, col, False] == times - 1
     written = set()
     for operand, row, col, write in touched:  # nothing is read before it is there
         if write:
@@ -137,11 +138,11 @@ def test_chain_bound_is_below_every_simulated_schedule(data: st.DataObject) -> N
     trace = ffn_trace(kernel, parse_ffn_schedule(draw(st.sampled_from(NAMES))), sms)
     lines = draw(st.integers(int(trace.tile_lines.max()), 3000))
     counts = parse_policy(draw(st.sampled_from(["lru", "fifo", "opt"]))).simulate(trace, lines)
-    moved = 128 * (sum(counts.read_misses) + sum(counts.write_backs))
+    traffic = 128 * (sum(counts.read_misses) + sum(counts.write_backs))
     held = sms * FFN.kernel_needs(ffn, FFN.cut_tile(tile, ffn)).values
     for recompute in (False, True):
         bound = lower_bound(ffn, trace_capacity(lines * 128, ffn, held, sms).elements, recompute)
-        assert bound.bytes <= moved
+        assert bound.bytes <= traffic
 
 
 def test_names() -> None:
@@ -163,37 +164,37 @@ def test_names() -> None:
 
 def test_comparison_names_the_best_band() -> None:
     ffn = Ffn(512, 256, 512, gated=True)
-    found = compare(ffn, cache="256KiB", sms=4)
-    assert len(found.orders) == len(all_ffn_schedules(ffn, TileShape(128, 128, 64)))
-    document = found.to_dict()
+    result = compare(ffn, cache="256KiB", sms=4)
+    assert {t.order for t in result.orders} >= {s.name for s in all_ffn_schedules(ffn, TileShape(128, 128, 64))}
+    document = result.to_dict()
     assert document["best_band"]["name"].startswith("row-fused-")
     fused = [s["dram_bytes"] for s in document["schedules"] if s["name"].startswith("row-fused")]
     assert document["best_band"]["dram_bytes"] == min(fused)
     assert min(s["ratio_to_lower_bound"] for s in document["schedules"]) >= 1
     assert document["separate_kernels_bound"]["bytes"] >= document["lower_bound"]["bytes"]
-    assert np.isfinite(found.ratio(found.best_found[0]))
+    assert np.isfinite(result.ratio(result.best_known[0]))
 
 
 def test_two_kernels_side_by_side_take_linear_time() -> None:
     kernel = FfnKernel(Ffn(640, 1600, 800), TileShape(16, 16, 16))
     trace = ffn_trace(kernel, parse_ffn_schedule("interleaved-1"), 3)
-    begun = time.process_time()
+    initialised = time.process_time()
     assert sum(len(chunk.ids) for chunk in trace.chunks()) == trace.touches
-    assert time.process_time() - begun < 10  # quadratic in the steps of a chunk it is many times that
+    assert time.process_time() - initialised < 10  # quadratic in the steps of a chunk it is many times that
 
 
 def test_separate_kernels_below_their_bound_are_explained() -> None:
     ffn = Ffn(1024, 128, 512, dtype="fp8")
-    found = compare(ffn, "separate:row,row-fused-1", gpu="h20")
-    assert found.separate is not None
-    separate = next(t for t in found.orders if t.order == "separate:row")
-    assert separate.dram_bytes < found.separate.bound.bytes
-    assert any("finds in L2 what the first left there" in note for note in found.document()["notes"])
+    result = compare(ffn, "separate:row,row-fused-1", gpu="h20")
+    assert result.separate is not None
+    separate = next(t for t in result.orders if t.order == "separate:row")
+    assert separate.dram_bytes < result.separate.bound.bytes
+    assert any("finds in L2 what the first left there" in note for note in result.document()["notes"])
 
 
 def test_a_kernel_that_holds_more_than_the_chip_has_no_chip_bound() -> None:
     ffn = Ffn(2604, 2048, 2048, 35, gated=True, dtype="fp16", out_dtype="bf16")
     options = {"gpu": "a2", "tile": "128x256x64", "blocks_per_sm": 8}
-    found = compare(ffn, "row-fused-16", allow_infeasible=True, **options)
-    assert found.chip is None and any("no chip bound" in note for note in found.notes)
+    result = compare(ffn, "row-fused-16", allow_infeasible=True, **options)
+    assert result.chip is None and any("no chip bound" in note for note in result.notes)
     assert compare(ffn, "row-fused-16", gpu="a2").chip is not None

@@ -122,9 +122,9 @@ def test_against_the_definition(data: st.DataObject) -> None:
     tiles = parse_order(draw(st.sampled_from(["row", "morton", "grouped-2", "snake"]))).tiles(rows, cols)
     trace = lockstep_trace(gemm, tiles, tile, wave, sawtooth)
     capacity = max(int(trace.tile_lines.max()), draw(st.integers(1, 400)))
-    found = parse_policy("lru").simulate(trace, capacity)
+    result = parse_policy("lru").simulate(trace, capacity)
     stream = touched_lines(gemm, tiles, tile.cut_to(gemm), wave, sawtooth)
-    assert (found.accesses_lines, sum(found.read_misses), sum(found.write_backs)) == literal_lru(stream, capacity)
+    assert (result.accesses_lines, sum(result.read_misses), sum(result.write_backs)) == literal_lru(stream, capacity)
 
 
 @settings(max_examples=60, deadline=None)

@@ -20,7 +20,7 @@ from pebble.schedules.tile import TileShape
 from pebble.simulation import KernelConfig
 from pebble.traces import READ, WRITE, Trace
 from pebble.traces.files import read_trace, write_trace
-from pebble.traces.program import program_trace
+from pebble.traces.touches import program_trace
 from pebble.units import ceil_div
 from pebble.workloads import Gemm, GroupedGemm
 from tests.schedules.lockstep import lockstep_trace
@@ -36,16 +36,16 @@ def literal(grouped: GroupedGemm, tile: TileShape, order: str, blocks: int) -> l
     for group, m in enumerate(grouped.rows):
         grid = ceil_div(m, tile.bm), ceil_div(grouped.n, tile.bn)
         every += [(group, i, j) for i, j in walk.tiles(*grid).tolist()]
-    depth, found = ceil_div(grouped.k, tile.bk), []
+    depth, result = ceil_div(grouped.k, tile.bk), []
     for wave in range(0, len(every), blocks):
         running = every[wave : wave + blocks]
         backwards = walk.sawtooth and wave // blocks % 2
         for k in reversed(range(depth)) if backwards else range(depth):
             for g, i, j in running:
-                found += [("A", g, i, k, READ), ("B", g, k, j, READ)]
+                result += [("A", g, i, k, READ), ("B", g, k, j, READ)]
         for g, i, j in running:
-            found += [("C", g, i, j, READ)] * grouped.accumulate + [("C", g, i, j, WRITE)]
-    return found
+            result += [("C", g, i, j, READ)] * grouped.accumulate + [("C", g, i, j, WRITE)]
+    return result
 
 
 def touched(kernel: GroupedKernel, trace: Trace) -> list[Touch]:
@@ -95,10 +95,10 @@ def config(**options: Any) -> KernelConfig:
 @pytest.mark.parametrize("n", [1024, 1000])  # 1000: the last tile shares no line, but is short
 def test_one_group_moves_what_the_product_moves(order: str, policy: str, n: int) -> None:
     chosen = parse_order(order)
-    one = GROUPED.simulate(GroupedGemm((900,), n, 700), chosen, config(policy=policy))
+    single = GROUPED.simulate(GroupedGemm((900,), n, 700), chosen, config(policy=policy))
     product = GEMM.simulate(Gemm(900, n, 700), chosen, config(policy=policy))
-    assert one.counts.read_misses == product.counts.read_misses
-    assert one.counts.write_backs == product.counts.write_backs
+    assert single.counts.read_misses == product.counts.read_misses
+    assert single.counts.write_backs == product.counts.write_backs
     alone = lockstep_trace(Gemm(900, n, 700), chosen.tiles(*GemmKernel(Gemm(900, n, 700), TILE).grid), TILE, 4)
     assert GROUPED.trace(GroupedGemm((900,), n, 700), chosen, config()).touches == alone.touches
 
@@ -113,21 +113,21 @@ def test_one_group_moves_what_the_product_moves(order: str, policy: str, n: int)
 )
 def test_no_schedule_is_below_the_bound(rows: list[int], n: int, k: int, cache: str, tile: str) -> None:
     grouped = GroupedGemm(tuple(rows), n, k)
-    found = pebble.compare(grouped, ["row", "hilbert", "grouped-4"], cache=cache, sms=4, tile=tile, policy="lru")
-    for traffic in found.orders:
-        assert traffic.dram_bytes >= found.trace.bound.bytes
-    assert found.explicit.bytes >= found.trace.bound.bytes
-    assert set(found.orders[0].by_operand()) == {"A", "B", "C"}
+    result = pebble.compare(grouped, ["row", "hilbert", "grouped-4"], cache=cache, sms=4, tile=tile, policy="lru")
+    for traffic in result.orders:
+        assert traffic.dram_bytes >= result.trace.bound.bytes
+    assert result.explicit.bytes >= result.trace.bound.bytes
+    assert set(result.orders[0].by_operand()) == {"A", "B", "C"}
 
 
 def test_with_room_for_all_everything_moves_once() -> None:
     grouped = pebble.workload("gemm", m=512, n=512, k=256, batch=5)
-    moved = pebble.simulate(grouped, "row", cache="64MiB", sms=8, policy="lru").traffic
-    assert moved.dram_bytes == grouped.compulsory_bytes
+    traffic = pebble.simulate(grouped, "row", cache="64MiB", sms=8, policy="lru").traffic
+    assert traffic.dram_bytes == grouped.compulsory_bytes
     experts = GroupedGemm((512, 0, 128, 384, 128), n=512, k=256, accumulate=True)
-    moved = pebble.simulate(experts, "hilbert", cache="64MiB", sms=8, policy="lru").traffic
-    assert moved.dram_bytes == experts.compulsory_bytes
-    assert {name: moved["read_bytes"] for name, moved in moved.by_operand().items()} == {
+    traffic = pebble.simulate(experts, "hilbert", cache="64MiB", sms=8, policy="lru").traffic
+    assert traffic.dram_bytes == experts.compulsory_bytes
+    assert {name: traffic_bytes["read_bytes"] for name, traffic_bytes in traffic.by_operand().items()} == {
         "A": 2 * 256 * 1152, "B": 2 * 256 * 512 * 4, "C": 2 * 512 * 1152,
     }  # fmt: skip
 
@@ -141,8 +141,8 @@ def test_a_trace_of_groups_is_written_and_read(suffix: str, tmp_path: Any) -> No
     again = read_trace(tmp_path / f"t{suffix}")
     assert again.operand_names == ("A", "A.1", "B", "C", "C.4")
     for part in ("ids", "ops"):
-        one, other = (np.concatenate([getattr(c, part) for c in t.chunks()]).tolist() for t in (trace, again))
-        assert one == other
+        single, other = (np.concatenate([getattr(c, part) for c in t.chunks()]).tolist() for t in (trace, again))
+        assert single == other
     assert trace.tile_lines.tolist() == again.tile_lines.tolist()
 
 

@@ -14,11 +14,11 @@ from pebble.models.caches import parse_policy
 from pebble.schedules.attention import LatentKernel, attention_groups, parse_attention_schedule
 from pebble.schedules.tables import Launch
 from pebble.schedules.tables.checks import check_table
-from pebble.schedules.tables.named import named_table
-from pebble.schedules.tables.registry import table_kernel
+from pebble.schedules.tables.registry import named_table, table_kernel
 from pebble.schedules.tables.walk import table_phases
 from pebble.schedules.tile import TileShape
-from pebble.traces.program import Group, program_trace
+from pebble.traces.program import Group
+from pebble.traces.touches import program_trace
 from pebble.workloads import LatentAttention
 
 NAMES = ["fa2", "fa2+sawtooth", "fa2-heads-first", "fa3", "flash-decoding", "split-kv-3"]
@@ -57,9 +57,9 @@ def test_each_tile_is_loaded_once_for_both_products_and_the_bound_is_below(
     assert "Kr" not in touched and "Vr" not in touched
     lines = int(trace.tile_lines.max()) + more
     counts = parse_policy("lru").simulate(trace, lines)
-    moved = 128 * (sum(counts.read_misses) + sum(counts.write_backs))
+    traffic = 128 * (sum(counts.read_misses) + sum(counts.write_backs))
     held = sms * LATENT.kernel_needs(w, LATENT.cut_tile(TileShape(bm, bn, 1), w)).values
-    assert lower_bound(w, max(3, lines * 64 + held)).bytes <= moved
+    assert lower_bound(w, max(3, lines * 64 + held)).bytes <= traffic
 
 
 @pytest.mark.parametrize("name", ["fa2", "fa2+sawtooth", "fa2-heads-first", "fa3"])
@@ -71,8 +71,8 @@ def test_its_table_is_its_trace(name: str) -> None:
     own = table_kernel(table)
     walked = program_trace(own.layout, [Group(table_phases(table, own), 5)])
     named = program_trace(kernel.layout, attention_groups(kernel, schedule, 5, 5))
-    for one, other in zip(walked.chunks(), named.chunks(), strict=True):
-        np.testing.assert_array_equal(one.ids, other.ids)
+    for item, other in zip(walked.chunks(), named.chunks(), strict=True):
+        np.testing.assert_array_equal(item.ids, other.ids)
 
 
 def test_a_decode_step_reads_the_latents_once() -> None:

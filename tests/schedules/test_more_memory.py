@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from pebble.reports.known import best_schedule
 from pebble.workloads import Attention, Conv2d, Ffn, Gemm
 from pebble.workloads.base import Workload
-from pebble.workloads.widths import Room, Widths
+from pebble.workloads.widths import FastMemory, Widths
 
 side = st.integers(1, 10)
 dtypes = st.sampled_from([("bf16", "bf16"), ("fp8", "fp32"), ("fp8", "bf16"), ("fp32", "fp8")])
@@ -37,13 +37,13 @@ def workloads(draw: st.DrawFn) -> Workload:
 
 def least(workload: Workload, capacity: int, accumulator: int, values: int | None = None) -> float:
     """Bytes moved by the best schedule for so many values, or bytes where there are accumulators."""
-    room = (
-        Room.of_values(capacity, workload)
+    memory = (
+        FastMemory.of_values(capacity, workload)
         if not accumulator
-        else Room(capacity, Widths.of(workload, accumulator), values)
+        else FastMemory(capacity, Widths.of(workload, accumulator), values)
     )
-    found = best_schedule(workload, room)
-    return float("inf") if found is None else found.bytes
+    result = best_schedule(workload, memory)
+    return float("inf") if result is None else result.bytes
 
 
 @settings(max_examples=60, deadline=None, derandomize=True, suppress_health_check=[HealthCheck.too_slow])

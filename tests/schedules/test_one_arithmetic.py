@@ -9,7 +9,7 @@ import pytest
 from pebble.reports.known import best_schedule
 from pebble.workloads import Attention, Conv2d, Ffn, Gemm, GroupedGemm
 from pebble.workloads.base import Workload
-from pebble.workloads.widths import ALIKE, Room, Widths
+from pebble.workloads.widths import ALIKE, FastMemory, Widths
 
 SEEDS = [*range(2), *(pytest.param(seed, marks=pytest.mark.slow) for seed in range(100, 150))]
 
@@ -38,11 +38,11 @@ def test_widths_that_are_all_alike_are_values(seed: int) -> None:
     while met < 60:
         workload, width = some_workload(rnd), rnd.choice([1, 2, 4])
         capacity = int(3 * (sum(operand.elements for operand in workload.operands) + 3) ** rnd.uniform(0, 1.05))
-        one = best_schedule(workload, Room(capacity, ALIKE))
-        same = best_schedule(workload, Room(width * capacity, Widths(width, width, width, width)))
-        assert (one is None) == (same is None), (workload, capacity)
-        if one is None or same is None:
+        single = best_schedule(workload, FastMemory(capacity, ALIKE))
+        same = best_schedule(workload, FastMemory(width * capacity, Widths(width, width, width, width)))
+        assert (single is None) == (same is None), (workload, capacity)
+        if single is None or same is None:
             continue
-        assert same.bytes == width * one.bytes == width * one.elements, (workload, capacity, width)
-        assert (same.elements, same.peak_elements, same.name) == (one.elements, one.peak_elements, one.name)
+        assert same.bytes == width * single.bytes == width * single.elements, (workload, capacity, width)
+        assert (same.elements, same.peak_elements, same.name) == (single.elements, single.peak_elements, single.name)
         met += 1

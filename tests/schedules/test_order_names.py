@@ -107,4 +107,4 @@ def test_bad_grids(grid: tuple[int, int]) -> None:
 )
 def test_bad_parameters(bad: dict[str, object]) -> None:
     with pytest.raises(InputError, match=next(iter(bad))):
-        OrderParams(**bad)  # type: ignore[arg-type]
+        OrderParams(**bad)

@@ -36,7 +36,7 @@ GOLDEN = {
 
 
 def order_tiles(name: str, rows: int, cols: int, **params: object) -> list[tuple[int, int]]:
-    tiles = parse_order(name).tiles(rows, cols, OrderParams(**params))  # type: ignore[arg-type]
+    tiles = parse_order(name).tiles(rows, cols, OrderParams(**params))
     return [(m, n) for m, n in tiles.tolist()]
 
 
@@ -210,12 +210,12 @@ def test_horizontal_is_row_and_no_swizzle_is_row(grid: tuple[int, int]) -> None:
 @pytest.mark.parametrize("grid", RAGGED)
 def test_thunderkittens_is_what_its_source_computes(grid: tuple[int, int], number: int) -> None:
     rows, cols = grid
-    found = []
+    results = []
     for p in range(rows * cols):
         group, inside = divmod(p, rows * number)
         row, col = divmod(inside, min(number, cols - group * number))
-        found.append((rows - 1 - row if group % 2 else row, group * number + col))
-    assert order_tiles(f"thunderkittens-{number}", *grid) == found
+        results.append((rows - 1 - row if group % 2 else row, group * number + col))
+    assert order_tiles(f"thunderkittens-{number}", *grid) == results
 
 
 def test_super_m_of_twelve_is_grouped_where_it_divides() -> None:
@@ -286,7 +286,7 @@ def test_cutlass3_clusters_stay_together() -> None:
     ],
 )
 def test_deepgemm_group_size(sms: int, tile: tuple[int, int], multicast: str, group: int) -> None:
-    params = OrderParams(sms=sms, tile_m=tile[0], tile_n=tile[1], multicast=multicast)  # type: ignore[arg-type]
+    params = OrderParams(sms=sms, tile_m=tile[0], tile_n=tile[1], multicast=multicast)
     assert deepgemm_group(params) == group
     chosen = parse_order("deepgemm").tiles(40, 33, params)
     assert np.array_equal(chosen, parse_order(f"deepgemm-{group}").tiles(40, 33, params))

@@ -12,13 +12,12 @@ from hypothesis import strategies as st
 
 from pebble.certificate import RefusedError
 from pebble.certificate.schedules import check_phases, check_upper_bytes
-from pebble.certificate.statement import Widths as WidthsOfChecker
+from pebble.certificate.statement import ClaimedWidths as WidthsOfChecker
 from pebble.certificate.statement import read_workload
 from pebble.certificate.upper_chain import Shape as ShapeOfChecker
 from pebble.proof.certificate import workload_statement
 from pebble.proof.upper import _plan
 from pebble.reports.bound import bound_workload
-from pebble.schedules.explicit.apart import corners_apart
 from pebble.schedules.explicit.blocked import blocked_products
 from pebble.schedules.explicit.chain import SIDES, Chain, chain_bytes
 from pebble.schedules.explicit.chain_search import best_chain_plan
@@ -26,12 +25,19 @@ from pebble.schedules.explicit.corner import Corner
 from pebble.schedules.explicit.ffn import best_ffn_schedule, ffn_chain, fused_ffn
 from pebble.schedules.explicit.phase_search import _Search, best_phases
 from pebble.schedules.explicit.phases import Handover, Phases, hands_on
+from pebble.schedules.explicit.remainder import remainders
 from pebble.workloads import Attention, Ffn, Gemm
-from pebble.workloads.widths import Room, Widths
+from pebble.workloads.widths import FastMemory, Widths
 from tests.schedules.chain_weights import weigh
 from tests.schedules.fused_replay import replay
 
-WIDTHS = [Widths(2, 4, 4, 2), Widths(1, 4, 4, 2), Widths(4, 4, 4, 2), Widths(1, 1, 2, 2), Widths(4, 4, 2, 2)]
+WIDTHS = [
+    Widths(2, 4, 4, 2),
+    Widths(1, 4, 4, 2),
+    Widths(4, 4, 4, 2),
+    Widths(1, 1, 2, 2),
+    Widths(4, 4, 2, 2),
+]
 USUAL = WIDTHS[0]
 LARGE = 10**6
 TOLD = Ffn(512, 256, 1792, gated=True)
@@ -43,34 +49,34 @@ def networks(draw: st.DrawFn) -> Ffn:
     return Ffn(*(draw(side) for _ in range(4)), gated=draw(st.booleans()))
 
 
-rooms = st.builds(Room, st.integers(20, 1200), st.sampled_from(WIDTHS))
+rooms = st.builds(FastMemory, st.integers(20, 1200), st.sampled_from(WIDTHS))
 
 
-def search(ffn: Ffn, room: Room) -> _Search:
+def search(ffn: Ffn, memory: FastMemory) -> _Search:
     chain = ffn_chain(ffn)
-    return _Search(chain, Gemm(chain.m, chain.l, chain.f), room)
+    return _Search(chain, Gemm(chain.m, chain.l, chain.f), memory)
 
 
 def check(ffn: Ffn, plan: Phases) -> int:
     """Every move is legal, what moves is as counted and what is held fits; the most bytes held."""
     assert plan.fits
-    played = weigh(plan, plan.room.widths)
-    assert played.held_bytes <= plan.room.bytes
+    played = weigh(plan, plan.memory.widths)
+    assert played.held_bytes <= plan.memory.bytes
     assert played.loads == +Counter(plan.loads)
     assert played.stores == +Counter(plan.stores)
-    assert played.moved_bytes == plan.bytes == counted(plan, plan.room.bytes)
+    assert played.traffic_total == plan.bytes == counted(plan, plan.memory.bytes)
     assert replay(fused_ffn(ffn, "fused", plan)) <= plan.peak_elements
     return played.held_bytes
 
 
 def counted(plan: Phases, capacity: int, changed: dict[str, Any] | None = None) -> int:
     """Bytes as the checker counts them, in a memory of this capacity."""
-    c, w = plan.chain, plan.room.widths
+    c, w = plan.chain, plan.memory.widths
     shape = ShapeOfChecker(c.m, c.k, c.f, c.l, c.streams)
-    told = json.loads(json.dumps(_plan(plan) | (changed or {})))
+    spec = json.loads(json.dumps(_plan(plan) | (changed or {})))
     of = WidthsOfChecker(w.read, w.hidden, w.partial, w.written)
-    moved = check_phases(shape, capacity, told, "schedule", of)
-    return chain_bytes(c, w, {"Y": 0, **moved.loads}, moved.stores)
+    traffic = check_phases(shape, capacity, spec, "schedule", of)
+    return chain_bytes(c, w, {"Y": 0, **traffic.loads}, traffic.stores)
 
 
 def least_room(plan: Phases) -> int:
@@ -89,18 +95,20 @@ def least_room(plan: Phases) -> int:
 
 @settings(max_examples=200, deadline=None)
 @given(networks(), rooms, st.integers(1, 4), st.integers(0, 8), st.integers(1, 4))
-def test_any_numbers_of_panels_columns_and_slabs(ffn: Ffn, room: Room, panels: int, columns: int, slabs: int) -> None:
+def test_any_numbers_of_panels_columns_and_slabs(
+    ffn: Ffn, memory: FastMemory, panels: int, columns: int, slabs: int
+) -> None:
     assume(panels <= ffn.tokens and slabs <= ffn.tokens and columns < ffn.d_out)
-    plan = search(ffn, room).in_slabs(panels, columns, slabs)
+    plan = search(ffn, memory).in_slabs(panels, columns, slabs)
     if plan is not None:
         check(ffn, plan)
 
 
 @settings(max_examples=100, deadline=None)
 @given(networks(), rooms)
-def test_the_best_is_legal(ffn: Ffn, room: Room) -> None:
+def test_the_best_is_legal(ffn: Ffn, memory: FastMemory) -> None:
     chain = ffn_chain(ffn)
-    plan = best_phases(chain, Gemm(chain.m, chain.l, chain.f), room, 10**9)
+    plan = best_phases(chain, Gemm(chain.m, chain.l, chain.f), memory, 10**9)
     if plan is not None:
         check(ffn, plan)
 
@@ -112,9 +120,9 @@ def test_any_corner_that_the_checker_takes_is_legal() -> None:
     rnd = random.Random(7)
     for _ in range(1000):
         ffn = Ffn(*(rnd.randint(2, 8) for _ in range(4)), gated=rnd.random() < 0.4)
-        room = Room(rnd.randint(50, 2000), rnd.choice(WIDTHS))
+        memory = FastMemory(rnd.randint(50, 2000), rnd.choice(WIDTHS))
         panels, columns = rnd.randint(1, min(3, ffn.tokens)), rnd.randint(0, ffn.d_out - 1)
-        plan = search(ffn, room).in_slabs(panels, columns, rnd.randint(1, min(4, ffn.tokens)))
+        plan = search(ffn, memory).in_slabs(panels, columns, rnd.randint(1, min(4, ffn.tokens)))
         if plan is None or not hands_on(plan.first, plan.rest):
             continue
         vectors = rnd.randint(1, ffn.hidden)
@@ -122,7 +130,7 @@ def test_any_corner_that_the_checker_takes_is_legal() -> None:
         for lines in (ffn.d_model, ffn.d_out - columns):
             turns = rnd.randint(0, vectors)
             corners.append(Corner(rnd.randint(1, lines) if turns else 0, turns, vectors - turns))
-        plan = replace(plan, handed=Handover(plan.rest.bands[0].width, *corners))  # type: ignore[union-attr]
+        plan = replace(plan, handed=Handover(plan.rest.bands[0].width, *corners))
         try:
             counted(plan, LARGE)
         except RefusedError as refusal:
@@ -130,7 +138,7 @@ def test_any_corner_that_the_checker_takes_is_legal() -> None:
             continue
         turned += corners[0].turned > 0
         needed = least_room(plan)
-        held = check(ffn, replace(plan, room=replace(room, bytes=needed)))
+        held = check(ffn, replace(plan, memory=replace(memory, bytes=needed)))
         assert held <= needed
         exact += held == needed
     assert turned > 100 and exact > 50
@@ -139,20 +147,20 @@ def test_any_corner_that_the_checker_takes_is_legal() -> None:
 
 @settings(max_examples=100, deadline=None)
 @given(networks(), rooms, st.integers(0, 8), st.integers(0, 5))
-def test_any_chain_and_any_product(ffn: Ffn, room: Room, columns: int, which: int) -> None:
+def test_any_chain_and_any_product(ffn: Ffn, memory: FastMemory, columns: int, which: int) -> None:
     """Bands of rows or hidden units in the first phase, blocks or a corner apart in the second."""
-    assume(columns < ffn.d_out and room.bytes >= 12)
+    assume(columns < ffn.d_out and memory.bytes >= 12)
     chain = ffn_chain(ffn)
     along = replace(chain, l=columns)
-    plans = [plan for one in SIDES if (plan := best_chain_plan(along, one, room)) is not None]
+    plans = [plan for side in SIDES if (plan := best_chain_plan(along, side, memory)) is not None]
     first = min(plans, key=lambda plan: plan.bytes, default=None)
     gemm = Gemm(ffn.tokens, ffn.d_out - columns, ffn.hidden)
     rest = [
-        *(one for one in blocked_products(gemm, room) if one.fits),
-        *corners_apart(gemm, room),
+        *(product for product in blocked_products(gemm, memory) if product.fits),
+        *remainders(gemm, memory),
     ]
     if first is not None and not first.stores["H"] and which < len(rest):
-        check(ffn, Phases(chain, room, first, rest[-1 - which]))
+        check(ffn, Phases(chain, memory, first, rest[-1 - which]))
 
 
 @pytest.mark.parametrize(
@@ -165,33 +173,33 @@ def test_any_chain_and_any_product(ffn: Ffn, room: Room, columns: int, which: in
     ],
 )
 def test_phases_lower_the_traffic_of_networks(ffn: Ffn, mebibytes: int, most: int) -> None:
-    room = Room(mebibytes << 20, USUAL)
-    found = best_ffn_schedule(ffn, room)
-    assert found is not None and found.plan is not None and isinstance(found.plan, Phases)
-    assert found.bytes <= most
-    few = best_ffn_schedule(ffn, replace(room, values=found.peak_elements * 9 // 10))
-    assert few is not None and few.bytes >= found.bytes and few.peak_elements <= found.peak_elements * 9 // 10
+    memory = FastMemory(mebibytes << 20, USUAL)
+    result = best_ffn_schedule(ffn, memory)
+    assert result is not None and result.plan is not None and isinstance(result.plan, Phases)
+    assert result.bytes <= most
+    few = best_ffn_schedule(ffn, replace(memory, values=result.peak_elements * 9 // 10))
+    assert few is not None and few.bytes >= result.bytes and few.peak_elements <= result.peak_elements * 9 // 10
 
 
 def test_more_memory_moves_no_more() -> None:
     for gated in (False, True):
         ffn = Ffn(4096, 2048, 7168, gated=gated)
-        found = [best_ffn_schedule(ffn, Room(size << 18, USUAL)) for size in range(8, 120, 4)]
-        moved = [one.bytes for one in found if one is not None]
-        assert len(moved) == len(found) and moved == sorted(moved, reverse=True)
+        results = [best_ffn_schedule(ffn, FastMemory(size << 18, USUAL)) for size in range(8, 120, 4)]
+        traffic = [item.bytes for item in results if item is not None]
+        assert len(traffic) == len(results) and traffic == sorted(traffic, reverse=True)
 
 
 def test_softmax_has_no_phases() -> None:
-    assert best_phases(Chain(64, 8, 64, 8, state=3), Gemm(64, 8, 64), Room(4000, USUAL), 10**9) is None
-    told = Attention(8, 8, 4, 4)
+    assert best_phases(Chain(64, 8, 64, 8, state=3), Gemm(64, 8, 64), FastMemory(4000, USUAL), 10**9) is None
+    spec = Attention(8, 8, 4, 4)
     with pytest.raises(RefusedError, match="a network only"):
-        check_upper_bytes(read_workload(workload_statement(told), "workload"), certified(), "claim")
+        check_upper_bytes(read_workload(workload_statement(spec), "workload"), certified(), "claim")
 
 
 def certified() -> dict[str, Any]:
     """The claim of a gated network: one panel, 16 columns of Y along, 23 of H handed on to the first of two slabs."""
     claim: dict[str, Any] = bound_workload(TOLD, cache="300KiB", accumulators="fp32").certificate()["claims"][-1]
-    return json.loads(json.dumps(claim))  # type: ignore[no-any-return]
+    return json.loads(json.dumps(claim))
 
 
 def changed(claim: dict[str, Any], path: tuple[str | int, ...], value: Any) -> None:
@@ -236,8 +244,8 @@ def test_what_cannot_be_is_refused(path: tuple[str | int, ...], value: Any, why:
 
 def phases(shape: ShapeOfChecker, widths: WidthsOfChecker, told: dict[str, Any]) -> int:
     """Bytes of H that move."""
-    moved = check_phases(shape, 10**6, told, "schedule", widths)
-    return widths.read * (moved.loads["H"] + moved.stores["H"])
+    traffic = check_phases(shape, 10**6, told, "schedule", widths)
+    return widths.read * (traffic.loads["H"] + traffic.stores["H"])
 
 
 def test_kept_values_and_spilled_columns_are_not_in_the_way() -> None:
@@ -246,17 +254,17 @@ def test_kept_values_and_spilled_columns_are_not_in_the_way() -> None:
     none = [[0, 0, 0]] * 2
     slab = {"stationary": "C", "width": 4, "count": 2, "blocks": 1, "across": [0, 0, 0], "down": none, "next": none}
     run = {"extent": 4, "count": 2, "blocks": 9, "stay": [3, 2], "kept": [0, 0]}
-    told: dict[str, Any] = {"kind": "phases", "columns": 2, "first": {"kind": "bands", "side": "rows", "runs": [run]}}
-    told |= {"rest": {"kind": "banded", "axis": "m", "bands": [slab]}, "handed": [[1, 3, 0], [1, 2, 1]]}
-    moved = phases(shape, widths, told)
-    assert moved == phases(shape, widths, told | {"handed": none}) - 2 * 2 * 4 * 3
-    told["rest"]["bands"][0] = slab | {"stationary": "A"}
+    fields: dict[str, Any] = {"kind": "phases", "columns": 2, "first": {"kind": "bands", "side": "rows", "runs": [run]}}
+    fields |= {"rest": {"kind": "banded", "axis": "m", "bands": [slab]}, "handed": [[1, 3, 0], [1, 2, 1]]}
+    traffic = phases(shape, widths, fields)
+    assert traffic == phases(shape, widths, fields | {"handed": none}) - 2 * 2 * 4 * 3
+    fields["rest"]["bands"][0] = slab | {"stationary": "A"}
     with pytest.raises(RefusedError, match="not one of rows of Y"):
-        phases(shape, widths, told)
-    told["rest"]["bands"][0] = slab
+        phases(shape, widths, fields)
+    fields["rest"]["bands"][0] = slab
     run["kept"] = [5, 0]
     with pytest.raises(RefusedError, match="finds nothing that was kept for it"):
-        phases(shape, widths, told)
+        phases(shape, widths, fields)
     run |= {"kept": [0, 0], "spilled": 4}
     with pytest.raises(RefusedError, match="all of H is stored here"):
-        phases(shape, widths, told)
+        phases(shape, widths, fields)

@@ -8,7 +8,7 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from pebble.certificate import RefusedError
-from pebble.certificate.schedules import Memory, check_upper_bytes, moved_by
+from pebble.certificate.schedules import Memory, check_upper_bytes, traffic_of
 from pebble.certificate.statement import read_workload
 from pebble.families import family_of, lower_bound
 from pebble.proof.certificate import workload_statement
@@ -18,7 +18,7 @@ from pebble.schedules.explicit.attention import _with_row_state, attention_sched
 from pebble.schedules.explicit.moves import gemm_moves
 from pebble.schedules.explicit.row_state import FAMILY, RowState, best_row_state
 from pebble.workloads import Attention, Gemm
-from pebble.workloads.widths import Room, Widths
+from pebble.workloads.widths import FastMemory, Widths
 from tests.rooms import in_values
 from tests.schedules.fused_replay import replay as replay_fused
 
@@ -26,13 +26,13 @@ WIDTHS = [Widths(2, 4, 4, 2), Widths(1, 4, 4, 2), Widths(4, 4, 4, 2), Widths(2, 
 side = st.integers(1, 9)
 
 
-def replay(both: RowState, room: Room) -> None:
+def replay(both: RowState, memory: FastMemory) -> None:
     """Every move, each value at its width: scores complete when stored, a row's state there while it is needed."""
-    widths, (first, last) = room.widths, both.kernels
+    widths, (first, last) = memory.widths, both.kernels
     each = max(widths.hidden, widths.partial)
     m, f, k, l = first.gemm.m, first.gemm.n, first.gemm.k, last.gemm.n
-    moved, stored, states = 0, set(), set()
-    for kernel, terms, begun in ((first, k, widths.hidden), (last, f, widths.partial)):
+    traffic, stored, states = 0, set(), set()
+    for kernel, terms, initialised in ((first, k, widths.hidden), (last, f, widths.partial)):
         cells, per_row = {(i, j): terms for i in range(m) for j in range(kernel.gemm.n)}, Counter[int]()
         red: set[tuple[str, tuple[int, ...]]] = set()
         state: set[int] = set()
@@ -42,11 +42,11 @@ def replay(both: RowState, room: Room) -> None:
             name: str,
             index: tuple[int, ...],
             cells: dict[tuple[int, int], int] = cells,
-            whole: tuple[int, int, int] = (terms, begun, complete),
+            whole: tuple[int, int, int] = (terms, initialised, complete),
         ) -> int:
             if name != "C":
                 return widths.read
-            return whole[2] if cells[index] in (0, whole[0]) else whole[1]  # type: ignore[index]
+            return whole[2] if cells[index] in (0, whole[0]) else whole[1]
 
         for op, name, index in gemm_moves(kernel):
             if op == "compute":
@@ -58,25 +58,25 @@ def replay(both: RowState, room: Room) -> None:
                     state.add(i)  # the score is complete: maximum and sum of its row
                 assert kernel is first or i in state
             else:
-                moved += width(name, index) if op in ("load", "store") else 0
-                if kernel is first and op == "store" and not cells[index]:  # type: ignore[index]
+                traffic += width(name, index) if op in ("load", "store") else 0
+                if kernel is first and op == "store" and not cells[index]:
                     stored.add(index)
                 if kernel is last and name == "A" and op == "load":
                     assert index in stored
                     if index[0] not in state:
                         assert index[0] in states
-                        moved, state = moved + 2 * each, state | {index[0]}
+                        traffic, state = traffic + 2 * each, state | {index[0]}
                 (red.discard if op == "delete" else red.add)((name, index))
-            held = sum(width(*one) for one in red) + 2 * each * len(state)
-            assert held <= room.bytes
-            assert room.holds(len(red) + 2 * len(state)) and len(red) + 2 * len(state) <= both.peak_elements
+            held = sum(width(*item) for item in red) + 2 * each * len(state)
+            assert held <= memory.bytes
+            assert memory.holds(len(red) + 2 * len(state)) and len(red) + 2 * len(state) <= both.peak_elements
             for i in [i for i in state if per_row[i] == terms * kernel.gemm.n]:
                 state.remove(i)
                 if kernel is first:
-                    moved, states = moved + 2 * each, states | {i}
+                    traffic, states = traffic + 2 * each, states | {i}
         assert not state and not any(cells.values())
     assert len(stored) == m * f and l == last.gemm.n
-    assert moved == both.bytes
+    assert traffic == both.bytes
 
 
 @settings(max_examples=150, deadline=None)
@@ -84,10 +84,10 @@ def replay(both: RowState, room: Room) -> None:
 def test_every_move_is_legal_and_counted(
     m: int, k: int, f: int, l: int, size: int, widths: Widths, values: int | None
 ) -> None:
-    room = Room(size, widths, values)
-    both = best_row_state(Gemm(m, f, k), Gemm(m, l, f), room)
+    memory = FastMemory(size, widths, values)
+    both = best_row_state(Gemm(m, f, k), Gemm(m, l, f), memory)
     if both is not None:
-        replay(both, room)
+        replay(both, memory)
 
 
 @st.composite
@@ -102,34 +102,34 @@ def heads(draw: st.DrawFn) -> Attention:
 @settings(max_examples=100, deadline=None)
 @given(heads(), st.integers(20, 300))
 def test_the_checker_counts_the_same(attention: Attention, size: int) -> None:
-    room = Room(size, Widths.of(attention, 4))
-    found = _with_row_state(attention, room, True)
-    assume(found)
+    memory = FastMemory(size, Widths.of(attention, 4))
+    result = _with_row_state(attention, memory, True)
+    assume(result)
     workload = read_workload(workload_statement(attention), "workload")
-    claim = upper_claim(workload, found[0])
+    claim = upper_claim(workload, result[0])
     assert claim is not None
     check_upper_bytes(workload, claim, "claim")
     for wrong in ({"bytes": claim["bytes"] - 1}, {"capacity_bytes": 15}):
         with pytest.raises(RefusedError):
             check_upper_bytes(workload, claim | wrong, "claim")
-    assert found[0].bytes >= family_of(attention).lower_bound(attention, size // 2, room=room).bytes
+    assert result[0].bytes >= family_of(attention).lower_bound(attention, size // 2, memory=memory).bytes
 
 
 @settings(max_examples=150, deadline=None)
 @given(heads(), st.integers(5, 150), st.booleans())
 def test_in_values(attention: Attention, capacity: int, state: bool) -> None:
     """Every move is legal and counted, by the checker too."""
-    found = [s for s in in_values(attention_schedules, attention, capacity, state) if s.family == FAMILY]
-    assume(found)
-    assert replay_fused(found[0]) <= found[0].peak_elements <= capacity
-    assert found[0].elements >= lower_bound(attention, capacity).elements
+    results = [s for s in in_values(attention_schedules, attention, capacity, state) if s.family == FAMILY]
+    assume(results)
+    assert replay_fused(results[0]) <= results[0].peak_elements <= capacity
+    assert results[0].elements >= lower_bound(attention, capacity).elements
     if state:
         statement = read_workload(workload_statement(attention), "workload")
-        claim = upper_claim(statement, found[0])
+        claim = upper_claim(statement, results[0])
         assert claim is not None
-        assert claim["elements"] == found[0].elements
+        assert claim["elements"] == results[0].elements
         with pytest.raises(RefusedError, match="the capacity is"):
-            moved_by(statement, Memory(claim["moved"]["peak_elements"] - 1), claim["schedule"], "schedule")
+            traffic_of(statement, Memory(claim["moved"]["peak_elements"] - 1), claim["schedule"], "schedule")
 
 
 def test_long_vectors_need_no_kernel_for_the_softmax() -> None:
@@ -140,16 +140,16 @@ def test_long_vectors_need_no_kernel_for_the_softmax() -> None:
         (Attention(8192, 8192, 256), 96, 785e6),
         (Attention(4096, 4096, 576, 512, heads=16, kv_heads=1), 228, 4520e6),
     ):
-        best = best_attention_schedule(attention, Room(kib << 10, Widths(2, 4, 4, 2)))
+        best = best_attention_schedule(attention, FastMemory(kib << 10, Widths(2, 4, 4, 2)))
         assert best.family == FAMILY
         assert best.bytes < most
 
 
 def test_certified() -> None:
-    found = bound_workload(Attention(2048, 2048, 256), cache="96KiB", accumulators="fp32")
-    assert found.upper is not None
-    claim = found.certificate()["claims"][-1]
-    assert claim["schedule"]["kind"] == "kernels with row state" and claim["bytes"] == found.upper.bytes
+    result = bound_workload(Attention(2048, 2048, 256), cache="96KiB", accumulators="fp32")
+    assert result.upper is not None
+    claim = result.certificate()["claims"][-1]
+    assert claim["schedule"]["kind"] == "kernels with row state" and claim["bytes"] == result.upper.bytes
 
 
 @pytest.mark.parametrize(
@@ -158,9 +158,9 @@ def test_certified() -> None:
 )  # fmt: skip
 def test_what_cannot_be_is_refused(change: dict[str, Any], why: str) -> None:
     attention = Attention(64, 64, 32)
-    found = _with_row_state(attention, Room(2048, Widths(2, 4, 4, 2)), True)
+    result = _with_row_state(attention, FastMemory(2048, Widths(2, 4, 4, 2)), True)
     workload = read_workload(workload_statement(attention), "workload")
-    claim = upper_claim(workload, found[0])
+    claim = upper_claim(workload, result[0])
     assert claim is not None
     check_upper_bytes(workload, claim, "claim")
     claim["schedule"]["kernels"][0] |= change

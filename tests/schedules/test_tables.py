@@ -13,11 +13,11 @@ from pebble.schedules.gemm import GemmKernel
 from pebble.schedules.orders import OrderParams, parse_order
 from pebble.schedules.tables import COLUMNS, Blocks, Launch, TileTable, deal
 from pebble.schedules.tables.checks import check_table
-from pebble.schedules.tables.named import named_table
+from pebble.schedules.tables.registry import named_table
 from pebble.schedules.tables.walk import table_trace
 from pebble.schedules.tile import TileShape
 from pebble.traces import Trace
-from pebble.traces.program import program_trace
+from pebble.traces.touches import program_trace
 from pebble.workloads import Attention, Ffn, Gemm
 from tests.schedules.lockstep import waves
 
@@ -76,10 +76,10 @@ def test_attention_tables_walk_as_the_named_schedules(name: str, causal: bool) -
 def test_a_slot_left_empty_keeps_the_others_on_their_sms() -> None:
     tiles = np.array([(i, j) for i in range(8) for j in range(11)])
     whole = deal([Blocks(tiles[:7], 5), Blocks(tiles[7:], 5)], 5)
-    moved = whole.copy()
-    moved[5:7, 1] = (1, 4)  # the second wave has two blocks, now on slots 1 and 4
+    traffic = whole.copy()
+    traffic[5:7, 1] = (1, 4)  # the second wave has two blocks, now on slots 1 and 4
     ids, ops, sms = touched(table_trace(TileTable("whole", GEMM, Launch(TILE, 5), whole)))
-    table = TileTable("moved", GEMM, Launch(TILE, 5), moved)
+    table = TileTable("moved", GEMM, Launch(TILE, 5), traffic)
     check_table(table)
     assert touched(table_trace(table))[:2] == (ids, ops)
     second = slice(5 * (2 * 5 + 1), 7 * (2 * 5 + 1))

@@ -61,7 +61,7 @@ def brute_force_several(
             return cost
         after = []
         for q, red in enumerate(reds):
-            room = capacity - held(red)
+            free_capacity = capacity - held(red)
 
             def change(now: int, q: int = q, reds: tuple[int, ...] = reds) -> tuple[int, ...]:
                 return (*reds[:q], now, *reds[q + 1 :])
@@ -71,7 +71,7 @@ def brute_force_several(
                     after.append((0, (change(red & ~b), blue, done, counts)))
                     if not blue & b:
                         after.append((w, (reds, blue | b, done, counts)))
-                elif w <= room:
+                elif w <= free_capacity:
                     if blue & b:
                         after.append((w, (change(red | b), blue, done, counts)))
                     for p in range(memories):
@@ -83,7 +83,7 @@ def brute_force_several(
                 fresh = not done & siblings and not starts_blue
                 if not fresh and not red & target:
                     continue
-                if not red & target and weight[target] > room:
+                if not red & target and weight[target] > free_capacity:
                     continue
                 if most_tasks is not None and counts[q] == most_tasks:
                     continue

@@ -13,7 +13,7 @@ from pebble.schedules.explicit.gemm import Band, BandedProduct
 from pebble.solvers.explicit_start import explicit_pebbling, schedule_pebbling
 from pebble.solvers.gemm_shape import recognise
 from pebble.workloads import Gemm
-from pebble.workloads.widths import Room
+from pebble.workloads.widths import FastMemory
 from tests.rooms import in_values
 
 
@@ -38,8 +38,8 @@ def test_the_referee_takes_bands_with_turned_corners(seed: int) -> None:
         while left:
             bands.append(Band(stationary, rnd.randint(1, left), rnd.randint(1, 2)))
             left -= bands[-1].width
-        schedule = BandedProduct(Gemm(m, n, k), Room.of_values(rnd.randint(20, 140)), axis, tuple(bands))
-        if schedule.peak_elements <= schedule.room.bytes:
+        schedule = BandedProduct(Gemm(m, n, k), FastMemory.of_values(rnd.randint(20, 140)), axis, tuple(bands))
+        if schedule.peak_elements <= schedule.memory.bytes:
             turned = max(corner.turned for s in schedule.steps for corner in (s.across, *s.next))
     game = Game.from_dag(gemm_dag(m, n, k), "in-place")
     shape = recognise(game)
@@ -47,9 +47,9 @@ def test_the_referee_takes_bands_with_turned_corners(seed: int) -> None:
     # the roles of operands may be told in another order
     assert {shape.m, shape.n, shape.k} == {m, n, k}
     if (shape.m, shape.n, shape.k) == (m, n, k):
-        found = replay(game, schedule_pebbling(game, shape, schedule, schedule.room.bytes))
-        assert found.cost == schedule.elements
-        assert found.per_sm[0].peak <= schedule.peak_elements
+        result = replay(game, schedule_pebbling(game, shape, schedule, schedule.memory.bytes))
+        assert result.cost == schedule.elements
+        assert result.per_sm[0].peak <= schedule.peak_elements
 
 
 def test_other_games_have_none() -> None:

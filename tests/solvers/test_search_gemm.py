@@ -83,21 +83,21 @@ def _cheapest_play(m: int, n: int, k: int, capacity: int) -> int:
             done, red = state
             if len(done) == len(products):
                 return paid + m * n
-            found = []
+            results = []
             for x in red:  # an unfinished accumulator is stored when it leaves
                 left = [t for t, need in enumerate(products) if x in need and t not in done]
-                found.append((int(x[0] == 2 and bool(left)), (done, red - {x})))
+                results.append((int(x[0] == 2 and bool(left)), (done, red - {x})))
             for t, need in enumerate(products):
                 if t in done:
                     continue
                 missing = [x for x in need if x not in red]
                 if not missing:
-                    found.append((0, (done | {t}, red)))
+                    results.append((0, (done | {t}, red)))
                 elif len(red) < capacity:
                     for x in missing:
                         touched = any(x in products[u] for u in done)
-                        found.append((int(x[0] < 2 or touched), (done, red | {x})))
-            for price, following in found:
+                        results.append((int(x[0] < 2 or touched), (done, red | {x})))
+            for price, following in results:
                 if paid + price < cost.get(following, 1 << 30):
                     cost[following] = paid + price
                     (stack if price == 0 else levels.setdefault(paid + price, [])).append(following)
@@ -165,11 +165,7 @@ def test_table_is_a_consistent_bound_along_random_play(shape: tuple[int, int, in
         undone = np.uint64(least_image(model, classes, c, g, np.uint64(seen)))
         slot = t.nodes[tables.find_node(t.patterns, t.nodes, c, undone)]
         assert slot > 0, "every position has its entry"
-        return int(
-            rules.table_bound(
-                model, classes, t.patterns, t.nodes, t.values, t.offsets, np.uint64(done), np.uint64(red), c, g
-            )
-        )
+        return int(rules.table_bound(model, classes, t, np.uint64(done), np.uint64(red), c, g))
 
     cells = (model.m + model.n) * model.k
     for _ in range(30):

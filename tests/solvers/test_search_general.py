@@ -181,7 +181,7 @@ def _play_at_random(rng: random.Random, game: Game, capacity: int) -> None:
         i = tables.ideal_of(model, ideals, *_words(sum(1 << t for t in done)))
         masks = [sum(1 << x for x in xs) for xs in (red, {x for x in range(game.size) if x in stored})]
         cheap = masks[1] | sum(1 << x for x in range(game.size) if game.is_output[x])
-        bound = tables.bound_at(ideals.numbers, ideals.line_words, ideals.lines, i, *_words(masks[0]), *_words(cheap))
+        bound = tables.bound_at(ideals.numbers, ideals.line_words, ideals.lines, i, _words(masks[0]), _words(cheap))
         place = place_of(counted, *_words(sum(1 << t for t in done)))
         seen.append(
             (

@@ -19,8 +19,8 @@ VARIANTS = (Variant.RECOMPUTE, Variant.RECOMPUTE_SLIDING)
 def test_against_brute_force(dag, variant, more):
     game = Game.from_dag(dag, variant)
     capacity = minimum_capacity(game) + more
-    found = solve(game, capacity, solver="search", time_limit=60)
-    assert found.lower_bound == found.upper_bound == brute_force(dag, capacity, str(variant))
+    result = solve(game, capacity, solver="search", time_limit=300)
+    assert result.lower_bound == result.upper_bound == brute_force(dag, capacity, str(variant))
 
 
 # proved by exhaustive search elsewhere; recomputation helps only on the diamonds
@@ -37,8 +37,8 @@ KNOWN = [
 @pytest.mark.parametrize(("family", "values", "variant", "capacity", "optimum"), KNOWN)
 def test_known_optima(family, values, variant, capacity, optimum):
     game = Game.from_dag(build_dag(family, values, Variant(variant)), variant)
-    found = solve(game, capacity, solver="auto", time_limit=120)
-    assert (found.lower_bound, found.upper_bound) == (optimum, optimum)
+    result = solve(game, capacity, solver="auto", time_limit=300)
+    assert (result.lower_bound, result.upper_bound) == (optimum, optimum)
 
 
 def test_too_large_or_weighted_is_refused_by_name():

@@ -15,11 +15,12 @@ from pebble.bounds.task_windows import segment_bound
 from pebble.errors import IllegalMoveError, InfeasibleError, InputError, SolverDisagreementError, UnknownNameError
 from pebble.families import build_dag
 from pebble.game import BufferModel, Game, Move, Pebbling, Variant, minimum_capacity, replay
-from pebble.solvers import SOLVERS, solve
+from pebble.solvers import SOLVERS, Known, solve
 from pebble.solvers.heuristic import belady, solve_heuristic
 from pebble.solvers.plan import read_plan, write_moves
 from pebble.solvers.registry import ENTRIES, RECOMPUTE, SEVERAL, SLIDING, WEIGHTS
 from pebble.solvers.result import Incumbent, Problem
+from pebble.system.clock import Clock
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -56,7 +57,7 @@ def test_bare_cpsat_model_proves_gemm_2x2x2(capacity, optimum):
 
 @pytest.mark.parametrize(("capacity", "optimum"), [(3, 25), (4, 20), (5, 19), (6, 17), (7, 16)])
 def test_cpsat_gemm_2x2x3_in_place(capacity, optimum):
-    result = solve(gemm(2, 2, 3), capacity, solver="cpsat", time_limit=120)
+    result = solve(gemm(2, 2, 3), capacity, solver="cpsat", time_limit=300)
     assert (result.status, result.upper_bound) == ("optimal", optimum)
 
 
@@ -131,20 +132,20 @@ def test_every_solver_plays_what_the_registry_says(name):
         variant = "recompute-sliding" if again else "one-shot-sliding" if SLIDING in entry.handles else None
         buffers = BufferModel("sm-local", 2) if SEVERAL in entry.handles else None
         game = Game.from_dag(dag, variant)
-        found = solve(game, minimum_capacity(game), solver=name, time_limit=10, buffers=buffers)
-        assert found.lower_bound <= found.upper_bound == replay(game, found.pebbling).cost
+        result = solve(game, minimum_capacity(game), solver=name, time_limit=300, buffers=buffers)
+        assert result.lower_bound <= result.upper_bound == replay(game, result.pebbling).cost
 
 
 def test_what_no_solver_plays_is_said():
     with pytest.raises(InputError, match="one-shot or in-place"):
         solve(build_dag("diamond", {"size": 3}), 3, "recompute", buffers=BufferModel("sm-local", 2))
-    with pytest.raises(InputError, match="use --solver cpsat"):
-        solve(gemm(2, 2, 2), 5, solver="search", buffers=BufferModel("sm-local", 2), most_tasks_per_sm=4)
+    with pytest.raises(InputError, match="use solver='cpsat'"):
+        solve(gemm(5, 5, 5), 5, solver="search", buffers=BufferModel("sm-local", 2))
 
 
 def test_a_bound_above_a_pebbling_is_a_disagreement():
     with pytest.raises(SolverDisagreementError, match="given bound"):
-        solve(gemm(2, 2, 2), 4, known_lower_bound=15)
+        solve(gemm(2, 2, 2), 4, known=Known(lower_bound=15))
 
 
 def test_capacity_too_small_names_the_least():
@@ -186,15 +187,15 @@ def test_the_time_limit_returns_at_once(solver):
 @pytest.mark.parametrize("solver", ["cpsat", "milp"])
 def test_stop_returns_at_once(solver):
     stop = threading.Event()
-    asked: list[float] = []
+    requested: list[float] = []
 
     def ask():
-        asked.append(time.monotonic())
+        requested.append(time.monotonic())
         stop.set()
 
     threading.Timer(2.0, ask).start()
-    result = solve(gemm(3, 3, 3), 6, solver=solver, time_limit=60, stop=stop)
-    assert time.monotonic() - asked[0] < 1.5
+    result = solve(gemm(3, 3, 3), 6, solver=solver, time_limit=Clock(60, stop))
+    assert time.monotonic() - requested[0] < 1.5
     assert result.stop_reason == "interrupted"
     assert result.pebbling is not None
 
@@ -211,17 +212,17 @@ def test_progress_rises_and_falls():
 def test_a_hint_is_replayed_and_used():
     dag = gemm(2, 2, 2)
     best = solve(dag, 4).pebbling
-    result = solve(dag, 4, solver="heuristic", upper_hint=best)
+    result = solve(dag, 4, solver="heuristic", known=Known(best))
     assert result.upper_bound == best.cost
     with pytest.raises(IllegalMoveError, match=r"nothing"):
-        solve(dag, 4, upper_hint=Pebbling(Variant.IN_PLACE, 4, (Move("load", "nothing"),), 1))
+        solve(dag, 4, known=Known(Pebbling(Variant.IN_PLACE, 4, (Move("load", "nothing"),), 1)))
 
 
 @pytest.mark.parametrize("variant", [v.value for v in Variant])
 def test_heuristic_on_a_large_dag(variant):
     dag = gemm(12, 12, 12) if variant == "in-place" else build_dag("fft", {"size": 128})
     game = Game.from_dag(dag, variant)
-    result = solve(game, minimum_capacity(game) + 20, solver="heuristic", time_limit=3)
+    result = solve(game, minimum_capacity(game) + 20, solver="heuristic", time_limit=60)
     assert game.compulsory <= result.lower_bound <= result.upper_bound
 
 
@@ -245,14 +246,14 @@ def test_a_value_stored_after_the_last_computation_is_not_lost():
     dag.add_edges_from((u, v) for u, vs in edges.items() for v in vs.split())
     dag.nodes["v2"]["output"] = dag.nodes["v3"]["output"] = True
     for seed in range(4):
-        found = solve(dag, 3, "recompute-sliding", solver="cpsat", time_limit=30, seed=seed)
-        assert (found.lower_bound, found.upper_bound) == (5, 5)
+        result = solve(dag, 3, "recompute-sliding", solver="cpsat", time_limit=300, seed=seed)
+        assert (result.lower_bound, result.upper_bound) == (5, 5)
 
 
 def test_large_games_have_a_bound_at_once():
-    found = solve(gemm(20, 20, 20), 50, solver="heuristic", time_limit=30)
-    assert found.lower_bound >= 2330  # equation (2), which `pebble bound` prints
-    assert found.proof == ("GEMM bound",)
+    result = solve(gemm(20, 20, 20), 50, solver="heuristic", time_limit=30)
+    assert result.lower_bound >= 2330  # equation (2), which `pebble bound` prints
+    assert result.proof == ("GEMM bound",)
 
 
 def test_the_milp_alone_proves_2x2x2_at_every_capacity():
@@ -266,5 +267,5 @@ def test_the_milp_alone_proves_2x2x2_at_every_capacity():
         "    print('found', minimise(model.program, 120), round(model.objective.value()))\n"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, cwd=ROOT)
-    found = [line for line in done.stdout.splitlines() if line.startswith("found")]
-    assert found == [f"found optimal {cost}" for cost in (17, 14, 13, 12)]
+    results = [line for line in done.stdout.splitlines() if line.startswith("found")]
+    assert results == [f"found optimal {cost}" for cost in (17, 14, 13, 12)]

@@ -50,8 +50,8 @@ class Here:
         self._ended.append(Ended(key, answer(message)))
 
     def ended(self) -> list[Ended]:
-        found, self._ended = self._ended, []
-        return found
+        result, self._ended = self._ended, []
+        return result
 
     def close(self) -> None:
         pass
@@ -65,9 +65,9 @@ class Counted:
 
     def execute(self, *arguments: Any) -> Any:
         self._step()
-        found = self._connection.execute(*arguments)
+        result = self._connection.execute(*arguments)
         self._step()
-        return found
+        return result
 
     def _step(self) -> None:
         self._left -= 1
@@ -84,7 +84,7 @@ def child(store: Path, kind: str, draw: random.Random, seconds: float) -> None:
     if kind == "worker":
         _lose_workers(draw, lost)
     else:
-        room.Local = Here  # type: ignore[assignment,misc]
+        room.Local = Here
     if kind == "time":
         signal.signal(signal.SIGALRM, signal.SIG_DFL)  # ends the process, wherever it is
         signal.setitimer(signal.ITIMER_REAL, draw.uniform(0.001, seconds))
@@ -96,7 +96,7 @@ def child(store: Path, kind: str, draw: random.Random, seconds: float) -> None:
             opened(self, *arguments)
             self._connection = Counted(self._connection, point)
 
-        Store.__init__ = counted  # type: ignore[method-assign]
+        Store.__init__ = counted
     pebble.sweep(SWEEP, store, resume=True, jobs=2, retries=20)
     os._exit(LOST if lost else 0)
 
@@ -110,7 +110,7 @@ def _lose_workers(draw: random.Random, lost: list[int]) -> None:
         made(self, jobs)
         runners.append(self)
 
-    Local.__init__ = seen  # type: ignore[method-assign]
+    Local.__init__ = seen
 
     def lose() -> None:
         for _ in range(2):
@@ -137,12 +137,12 @@ def run(store: Path, kind: str, draw: random.Random, seconds: float) -> int:
 def main() -> None:
     folder, kills, draw = Path(sys.argv[1]), int(sys.argv[2]), random.Random(int(sys.argv[3]))
     pebble.workload("gemm", m=64, n=64, k=64)
-    room.Local = Here  # type: ignore[assignment,misc]
+    room.Local = Here
     pebble.sweep(SWEEP, folder / "first.duckdb")  # also loads the compiled loops, before the forks
     began = time.perf_counter()
     pebble.sweep(SWEEP, folder / "undisturbed.duckdb")
     seconds = time.perf_counter() - began
-    room.Local = Local  # type: ignore[misc]
+    room.Local = Local
     died = dict.fromkeys(KINDS, 0)
     stores = 0
     while sum(died.values()) < kills:

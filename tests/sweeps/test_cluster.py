@@ -30,7 +30,7 @@ NO_FILES = (None, None, None)
         ("local:1", "0.0.0.0", "which other computers may reach, without TLS"),
         ("local:1", "head.example", "which other computers may reach, without TLS"),
         ("tcp://127.0.0.1:9", "127.0.0.1", "runs already"),
-        ("tls://127.0.0.1:9", None, "takes TLS alone; expected --tls-ca"),
+        ("tls://127.0.0.1:9", None, "takes TLS alone; expected tls_ca"),
         ("dask", None, "has no scheduler-address"),
         ("gone.json", None, "cannot be read"),
     ],
@@ -51,7 +51,7 @@ def test_a_scheduler_file_is_data(tmp_path: Path) -> None:
 def test_tls_takes_three_files_in_pem(tmp_path: Path) -> None:
     file = tmp_path / "ca.pem"
     file.write_text("nothing")
-    with pytest.raises(InputError, match="--tls-cert missing"):
+    with pytest.raises(InputError, match="tls_cert missing"):
         room.security((str(_pem(tmp_path)), None, None))
     with pytest.raises(InputError, match="without a PEM block"):
         room.security((str(file),) * 3)
@@ -63,11 +63,11 @@ def _pem(folder: Path) -> Path:
 
 
 def _exports(store: Path) -> tuple[bytes, bytes]:
-    found = []
+    results = []
     for ending in (".csv", ".parquet"):
         pebble.results(store, export=store.with_suffix(ending))
-        found.append(store.with_suffix(ending).read_bytes())
-    return found[0], found[1]
+        results.append(store.with_suffix(ending).read_bytes())
+    return results[0], results[1]
 
 
 @pytest.fixture
@@ -80,8 +80,8 @@ def undisturbed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> tuple[bytes,
 
 @pytest.mark.slow
 def test_two_dask_workers_give_the_same_bytes(tmp_path: Path, undisturbed: tuple[bytes, bytes]) -> None:
-    found = pebble.sweep(SWEEP, tmp_path / "dask.duckdb", cluster="local:2")
-    assert found.statuses["done"] == TASKS
+    result = pebble.sweep(SWEEP, tmp_path / "dask.duckdb", cluster="local:2")
+    assert result.statuses["done"] == TASKS
     assert _exports(tmp_path / "dask.duckdb") == undisturbed
 
 
@@ -106,11 +106,11 @@ def test_a_scheduler_that_goes_is_told_and_resumed_from(tmp_path: Path, undistur
     store = tmp_path / "dask.duckdb"
     with (
         distributed.LocalCluster(n_workers=1, threads_per_worker=1, dashboard_address="127.0.0.1:0") as cluster,
-        pytest.raises(InputError, match="the scheduler is gone; add --resume"),
+        pytest.raises(InputError, match="the scheduler is gone; add resume"),
     ):
         pebble.sweep(SWEEP, store, cluster=cluster.scheduler_address, progress=lambda _: cluster.close())
-    found = pebble.sweep(SWEEP, store, cluster="local:1", resume=True)
-    assert found.kept + found.computed == TASKS and 0 < found.kept < TASKS
+    result = pebble.sweep(SWEEP, store, cluster="local:1", resume=True)
+    assert result.kept + result.computed == TASKS and 0 < result.kept < TASKS
     assert _exports(store) == undisturbed
 
 
@@ -169,9 +169,9 @@ def test_an_answer_that_is_no_bytes_is_not_unpickled() -> None:
     try:
         cluster._futures[1] = future = cluster._client.submit(complex, 1, 2, pure=False)  # travels as a pickle
         future.add_done_callback(lambda _: cluster._done.put(1))
-        found: list[room.Ended] = []
-        while not found:
-            found = cluster.ended()
-        assert found[0].content is None and "could not be read" in found[0].reason
+        results: list[room.Ended] = []
+        while not results:
+            results = cluster.ended()
+        assert results[0].content is None and "could not be read" in results[0].reason
     finally:
         cluster.close()

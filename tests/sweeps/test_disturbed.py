@@ -34,14 +34,14 @@ def test_an_interrupted_sweep_keeps_what_is_done(tmp_path: Path, monkeypatch: py
         def ended(self) -> list[Ended]:
             if len(answered) == 2:
                 raise KeyboardInterrupt
-            answered.extend(found := super().ended()[:1])
+            answered.extend(result := super().ended()[:1])
             self._ended = []
-            return found
+            return result
 
     answered: list[Ended] = []
     monkeypatch.setattr(room, "Local", Interrupted)
-    found = pebble.sweep(SWEEP, tmp_path / "r.duckdb")
-    assert not found.complete and found.computed == 6
+    best = pebble.sweep(SWEEP, tmp_path / "r.duckdb")
+    assert not best.complete and best.computed == 6
     monkeypatch.setattr(room, "Local", Here)
     assert pebble.sweep(SWEEP, tmp_path / "r.duckdb", resume=True).computed == TASKS - 6
 
@@ -90,9 +90,9 @@ def ctrl_c_is_heard() -> Iterator[None]:
 @pytest.mark.usefixtures("ctrl_c_is_heard")
 def test_ctrl_c_while_the_store_writes_keeps_the_batch(tmp_path: Path) -> None:
     with disturbed("INSERT", ctrl_c):
-        found = pebble.sweep(SWEEP, tmp_path / "r.duckdb")
-    assert not found.complete and found.computed > 0
-    assert pebble.sweep(SWEEP, tmp_path / "r.duckdb", resume=True).kept == found.computed
+        result = pebble.sweep(SWEEP, tmp_path / "r.duckdb")
+    assert not result.complete and result.computed > 0
+    assert pebble.sweep(SWEEP, tmp_path / "r.duckdb", resume=True).kept == result.computed
 
 
 @pytest.mark.usefixtures("ctrl_c_is_heard")
@@ -134,11 +134,11 @@ def test_a_store_that_is_written_is_read_as_it_was(tmp_path: Path, capsys: pytes
         store._took = 0.0
         store.publish()
         assert main(["results", str(link)]) == 0
-        told = " ".join(capsys.readouterr().out.split())  # wherever its lines are broken
-        assert re.search(r", a snapshot of 2\S+ while a sweep writes it: 2 done", told)
+        text = " ".join(capsys.readouterr().out.split())  # wherever its lines are broken
+        assert re.search(r", a snapshot of 2\S+ while a sweep writes it: 2 done", text)
     link.unlink()
-    found = pebble.results(path)
-    assert found.snapshot_time is None and found.counts == {"done": 2}
+    result = pebble.results(path)
+    assert result.snapshot_time is None and result.counts == {"done": 2}
     assert list(tmp_path.iterdir()) == [path]
 
 

@@ -31,8 +31,8 @@ def test_a_killed_sweep_equals_an_undisturbed_one(tmp_path: Path, kills: int, se
         timeout=3600,
     )
     assert done.returncode == 0, done.stderr
-    told = json.loads(done.stdout)
-    assert sum(told["died"].values()) >= kills and all(told["died"].values())
+    spec = json.loads(done.stdout)
+    assert sum(spec["died"].values()) >= kills and all(spec["died"].values())
     exported = {}
     for store in sorted(tmp_path.glob("*.duckdb")):
         for ending in (".csv", ".parquet"):
@@ -40,6 +40,6 @@ def test_a_killed_sweep_equals_an_undisturbed_one(tmp_path: Path, kills: int, se
             exported[store.stem, ending] = store.with_suffix(ending).read_bytes()
         ids = [row["task_id"] for row in pebble.results(store, columns=["task_id", "status"]).rows()]
         assert len(ids) == len(set(ids)) == TASKS
-    assert len(exported) == 2 * (told["stores"] + 2)
+    assert len(exported) == 2 * (spec["stores"] + 2)
     for (_, ending), content in exported.items():
         assert content == exported["undisturbed", ending]

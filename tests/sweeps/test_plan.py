@@ -30,10 +30,10 @@ def plan(**axes: Any) -> Plan:
 
 
 def test_every_layer_on_every_machine_in_every_order() -> None:
-    found = plan(workloads="*:*", tokens=512, machines="all")
+    result = plan(workloads="*:*", tokens=512, machines="all")
     layers = sum(len(model_layers(model)) for model in model_names())
-    assert len(found.tasks) == len(found.ids) == layers * len(machine_names()) * len(all_schedules())
-    assert len(found.batches()) == layers * len(machine_names())
+    assert len(result.tasks) == len(result.ids) == layers * len(machine_names()) * len(all_schedules())
+    assert len(result.batches()) == layers * len(machine_names())
 
 
 def test_an_id_is_the_hash_of_the_canonical_form() -> None:
@@ -44,7 +44,7 @@ def test_an_id_is_the_hash_of_the_canonical_form() -> None:
 
 
 def test_equal_questions_have_equal_ids_however_they_are_written() -> None:
-    one = plan(workloads=[GEMM], machines=["a40"], orders=["row", "grouped"], caches=["1MiB"], tiles=["32X32x32"])
+    single = plan(workloads=[GEMM], machines=["a40"], orders=["row", "grouped"], caches=["1MiB"], tiles=["32X32x32"])
     other = plan(
         workloads=[{"k": 64, "n": 64, "m": [64, 64], "dtype": "bf16", "family": "GEMM"}],
         machines=["A40", "a40"],
@@ -53,7 +53,7 @@ def test_equal_questions_have_equal_ids_however_they_are_written() -> None:
         tiles="32x32x32",
         policies="hardware",
     )
-    assert one.ids == other.ids and len(other.tasks) == 2
+    assert single.ids == other.ids and len(other.tasks) == 2
 
 
 @pytest.mark.parametrize(
@@ -69,10 +69,10 @@ def test_every_axis_makes_another_question(more: dict[str, Any]) -> None:
 
 
 def test_what_a_store_has_is_not_asked_again() -> None:
-    found = plan(workloads=[GEMM], machines="a40", orders=["row", "column", "snake"])
-    done = frozenset(task.id for task in found.tasks[:2])
-    ((left,),) = (batch.tasks for batch in found.batches(done))
-    assert left == found.tasks[2] and found.batches(found.ids) == []
+    result = plan(workloads=[GEMM], machines="a40", orders=["row", "column", "snake"])
+    done = frozenset(task.id for task in result.tasks[:2])
+    ((left,),) = (batch.tasks for batch in result.batches(done))
+    assert left == result.tasks[2] and result.batches(result.ids) == []
 
 
 def test_games_and_lists_that_are_one_value() -> None:
@@ -169,10 +169,10 @@ def test_tasks_are_never_counted_too_high(more: dict[str, Any], orders: Any, mon
     axes = {"workloads": [GEMM, FFN | {"tokens": [1, 300, 4096]}, wide], "orders": orders, **more}
     if not more:
         axes |= {"caches": ["1MiB", "1024KiB"], "sms": [4, 5]}
-    found = len(plan(**axes).tasks)
-    monkeypatch.setattr(room, "MOST_TASKS", found)
-    assert len(plan(**axes).tasks) == found
-    monkeypatch.setattr(room, "MOST_TASKS", found - 1)
+    result = len(plan(**axes).tasks)
+    monkeypatch.setattr(room, "MOST_TASKS", result)
+    assert len(plan(**axes).tasks) == result
+    monkeypatch.setattr(room, "MOST_TASKS", result - 1)
     with pytest.raises(InputError, match="tasks, expected at most so many"):
         plan(**axes)
 

@@ -31,7 +31,7 @@ pytestmark = pytest.mark.usefixtures("in_this_process")
 
 
 def test_a_store_that_exists_is_refused_without_resume(store: Path) -> None:
-    with pytest.raises(InputError, match="add --resume"):
+    with pytest.raises(InputError, match="add resume"):
         pebble.sweep(SWEEP, store)
     again = pebble.sweep(SWEEP, store, resume=True)
     assert again.kept == TASKS and again.computed == 0 and again.complete
@@ -59,8 +59,8 @@ def test_what_fails_is_tried_again_and_then_recorded(tmp_path: Path, monkeypatch
     lost: list[int] = []
     monkeypatch.setattr(room, "Local", Losing)
     path = tmp_path / "r.duckdb"
-    found = pebble.sweep(SWEEP, path, retries=2)
-    assert found.statuses == {"done": TASKS * 2 // 3, "refused": 0, "failed": TASKS // 3}
+    result = pebble.sweep(SWEEP, path, retries=2)
+    assert result.statuses == {"done": TASKS * 2 // 3, "refused": 0, "failed": TASKS // 3}
     assert lost == [3] * 4 + [1] * 8  # together first, then alone, so that the others are not lost with it
     columns = ["reason", "schedule", "attempts", "workload"]
     assert set(pebble.results(path, filters={"status": "failed"}, columns=columns).found) == {
@@ -142,7 +142,7 @@ def test_what_is_no_store_is_refused(tmp_path: Path, what: str, capsys: pytest.C
 
 @pytest.mark.parametrize("what", ["cut", "overwritten"])
 def test_a_damaged_store_is_told_in_a_sentence(store: Path, what: str, capsys: pytest.CaptureFixture[str]) -> None:
-    content, told = store.read_bytes(), set()
+    content, spec = store.read_bytes(), set()
     for at in range(4096, len(content), len(content) // 12):
         damaged = content[:at] + (b"" if what == "cut" else b"\xff" * 300 + content[at + 300 :])
         for arguments in (["results", str(store)], ["results", str(store), "--where", "sms > 0"]):
@@ -150,11 +150,11 @@ def test_a_damaged_store_is_told_in_a_sentence(store: Path, what: str, capsys: p
             code = main(arguments)
             error = capsys.readouterr().err
             assert (code, len(error.splitlines())) in ((0, 0), (2, 1)) and "another process" not in error
-            told.add("damaged" in error)
+            spec.add("damaged" in error)
         store.write_bytes(damaged)
         with suppress(InputError):  # and no other
             pebble.sweep(SWEEP, store, resume=True)
-    assert True in told
+    assert True in spec
 
 
 def test_a_store_that_is_too_large_is_refused_before_it_is_opened(tmp_path: Path) -> None:
@@ -184,8 +184,8 @@ def test_results_are_filtered_sorted_and_queried(store: Path) -> None:
     rows = pebble.results(store, filters={"machine": "a4*", "schedule": "row"}, sort=["-flops"]).rows()
     assert [row["machine"] for row in rows] == ["a40", "a40"] and "m=128" in rows[0]["workload"]
     assert len(pebble.results(store, where="ratio_to_lower_bound >= 1", limit=5).found) == 5
-    told = pebble.results(store, sql="select machine, count(*) as n from results group by 1 order by 1;").rows()
-    assert told == [{"machine": "a2", "n": 6}, {"machine": "a40", "n": 6}]
+    spec = pebble.results(store, sql="select machine, count(*) as n from results group by 1 order by 1;").rows()
+    assert spec == [{"machine": "a2", "n": 6}, {"machine": "a40", "n": 6}]
     assert "12 done" in pebble.results(store).summary()
 
 
@@ -221,8 +221,8 @@ def test_the_command_line(store: Path, tmp_path: Path, capsys: pytest.CaptureFix
     file = tmp_path / "s.toml"
     file.write_text('workloads = [{ family = "gemm", m = 64, n = 64, k = 64 }]\nmachines = "a40"\norders = "row"\n')
     assert main(["sweep", str(file), "--store", str(tmp_path / "new.duckdb"), "--json"]) == 0
-    told = json.loads(capsys.readouterr().out)
-    assert told["tasks"] == told["done_tasks"] == 1 and told["complete"]
+    spec = json.loads(capsys.readouterr().out)
+    assert spec["tasks"] == spec["done_tasks"] == 1 and spec["complete"]
     assert main(["sweep", str(file), "--store", str(tmp_path / "new.txt")]) == 2
     assert "ends in .duckdb or .db" in capsys.readouterr().err
     assert main(["results", str(store), "--json", "--limit", "2"]) == 0

@@ -45,9 +45,9 @@ def test_the_choice_of_the_user_then_their_cache(tmp_path: Path) -> None:
 @pytest.mark.posix
 def test_a_home_that_cannot_be_written_leaves_a_folder_for_the_next_call(tmp_path: Path) -> None:
     for _ in range(2):
-        found = folder(TMPDIR=str(tmp_path), **NOWHERE)
-        assert found.parent.parent == tmp_path and found.is_dir()
-        assert found.stat().st_mode & 0o077 == 0
+        result = folder(TMPDIR=str(tmp_path), **NOWHERE)
+        assert result.parent.parent == tmp_path and result.is_dir()
+        assert result.stat().st_mode & 0o077 == 0
 
 
 @pytest.mark.posix
@@ -60,8 +60,8 @@ def test_a_folder_that_others_could_fill_is_not_used(tmp_path: Path, kind: str) 
     else:
         mine.chmod(0o777)
     before = sorted(tmp_path.iterdir())
-    found = folder(TMPDIR=str(tmp_path), **NOWHERE)
-    assert found.parent == tmp_path and found not in before
+    result = folder(TMPDIR=str(tmp_path), **NOWHERE)
+    assert result.parent == tmp_path and result not in before
     assert sorted(tmp_path.iterdir()) == before  # it went with the process
 
 
@@ -81,10 +81,10 @@ def test_what_is_not_kept_says_which_variable_helps(tmp_path: Path) -> None:
     mine.chmod(0o777)
     (tmp_path / "loops.py").write_text(LOOP)
     code = f"import sys; sys.path.insert(0, {str(tmp_path)!r}); import loops; loops.twice(3)"
-    told = run(code, TMPDIR=str(tmp_path), **NOWHERE).stderr
-    assert "as in every call until NUMBA_CACHE_DIR names a folder to write to" in told
+    spec = run(code, TMPDIR=str(tmp_path), **NOWHERE).stderr
+    assert "as in every call until NUMBA_CACHE_DIR names a folder to write to" in spec
 
 
 def test_help_names_the_folder_and_the_variable(tmp_path: Path) -> None:
-    told = " ".join(run("from pebble.cli import main; main(['--help'])", NUMBA_CACHE_DIR=str(tmp_path)).stdout.split())
-    assert f"kept in {tmp_path}; NUMBA_CACHE_DIR names another folder" in told
+    text = " ".join(run("from pebble.cli import main; main(['--help'])", NUMBA_CACHE_DIR=str(tmp_path)).stdout.split())
+    assert f"kept in {tmp_path}; NUMBA_CACHE_DIR names another folder" in text

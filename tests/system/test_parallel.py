@@ -52,9 +52,9 @@ def test_an_error_ends_the_rest() -> None:
 
 
 def test_inside_a_worker_there_are_no_more_threads() -> None:
-    found = dict(each(lambda _: {threading.get_ident()} | {i for _, i in each(lambda _: threading.get_ident(), "ab")},
+    result = dict(each(lambda _: {threading.get_ident()} | {i for _, i in each(lambda _: threading.get_ident(), "ab")},
                       range(4), 2))  # fmt: skip
-    assert all(len(threads) == 1 for threads in found.values())
+    assert all(len(threads) == 1 for threads in result.values())
     check_wanted()  # outside, work is always wanted
 
 
@@ -84,20 +84,20 @@ GEMM = pebble.Gemm(1024, 1024, 512)
 
 @pytest.mark.parametrize("policy", ["partitions-2:oldest-of-8", "lru", "partitions-2", "fifo"])
 def test_reports_are_the_same_on_any_number_of_cores(monkeypatch: pytest.MonkeyPatch, policy: str) -> None:
-    found = []
+    results = []
     for cores in (1, 3):
         monkeypatch.setattr(parallel, "cores", lambda cores=cores: cores)
         compared = pebble.compare(GEMM, cache="2MiB", sms=16, policy=policy)
         curve = pebble.curve(GEMM, "row,hilbert", cache="2MiB", sms=16, policy=policy, points=9)
-        found.append((compared.to_dict(), curve.to_dict()))
-    assert found[0] == found[1]
+        results.append((compared.to_dict(), curve.to_dict()))
+    assert results[0] == results[1]
 
 
 def test_ctrl_c_keeps_what_is_done_and_leaves_no_thread(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(parallel, "cores", lambda: 3)
     honest = GemmFamily.simulate
 
-    def simulate(self, workload, schedule, *rest):  # type: ignore[no-untyped-def]
+    def simulate(self, workload, schedule, *rest):
         if schedule.name != "hilbert":
             until_asked_to_stop()
         return honest(self, workload, schedule, *rest)
@@ -105,14 +105,14 @@ def test_ctrl_c_keeps_what_is_done_and_leaves_no_thread(monkeypatch: pytest.Monk
     monkeypatch.setattr(GemmFamily, "simulate", simulate)
     before = signal.signal(signal.SIGINT, signal.default_int_handler)
     try:
-        found = pebble.compare(
+        result = pebble.compare(
             GEMM, ["row", "hilbert", "morton"], gpu="h100-sxm5-80gb", policy="hardware",
             progress=lambda total: lambda name: threading.Timer(0.05, signal.raise_signal, [signal.SIGINT]).start(),
         )  # fmt: skip
     finally:
         signal.signal(signal.SIGINT, before)
-    assert [t.order for t in found.orders] == ["hilbert"] and not found.complete
-    assert "interrupted after 1 schedule" in found.notes[-1]
+    assert [t.order for t in result.orders] == ["hilbert"] and not result.complete
+    assert "interrupted after 1 schedule" in result.notes[-1]
     for thread in workers():
         thread.join(60)
         assert not thread.is_alive()

@@ -20,16 +20,16 @@ def test_the_summary_is_that_of_the_recorded_rows() -> None:
 
 def _share(what: str) -> tuple[int, int]:
     """Rows of a line of the summary, and how many percent are within 15 %."""
-    found = re.search(rf"^{re.escape(what)} +(\d+) .*?x/[\d.]+ +\d+% +(\d+)%", SUMMARY, re.MULTILINE)
-    assert found, what
-    return int(found[1]), int(found[2])
+    result = re.search(rf"^{re.escape(what)} +(\d+) .*?x/[\d.]+ +\d+% +(\d+)%", SUMMARY, re.MULTILINE)
+    assert result, what
+    return int(result[1]), int(result[2])
 
 
 def _winners(what: str) -> tuple[int, int, int]:
     """Of a line of the summary: products, on how many percent the fastest tile was chosen, and the worst choice."""
-    found = re.search(rf"^{re.escape(what)} +(\d+) products; the fastest tile +(\d+)%.*?worst +(\d+)%", SUMMARY, re.M)
-    assert found, what
-    return int(found[1]), int(found[2]), int(found[3])
+    result = re.search(rf"^{re.escape(what)} +(\d+) products; the fastest tile +(\d+)%.*?worst +(\d+)%", SUMMARY, re.M)
+    assert result, what
+    return int(result[1]), int(result[2]), int(result[3])
 
 
 H100, H200 = "h100-sxm5-80gb", "h200-sxm-141gb"
@@ -57,9 +57,9 @@ def test_the_page_says_what_the_summary_says() -> None:
 def test_the_page_says_what_is_won_side_by_side() -> None:
     page = " ".join((ROOT / "docs/time-model.rst").read_text().split())
     line = r"^(h\d+)\S+ +(\d+)x\S+ ([\d.]+) GB +([\d.]+) at +(\d+), ([\d.]+) at +(\d+); .* gain ([\d.]+)$"
-    found = re.findall(line, SUMMARY, re.M)
-    assert len(found) == 8
-    for chip, side, gigabytes, measured, at, modelled, there, got in found:
+    result = re.findall(line, SUMMARY, re.M)
+    assert len(result) == 8
+    for chip, side, gigabytes, measured, at, modelled, there, got in result:
         row = f"{chip.upper()} {side} {gigabytes} GB {measured}x at {at} {modelled}x at {there} {got}x"
         assert row in page, row
 

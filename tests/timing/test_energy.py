@@ -28,11 +28,11 @@ def test_a_level_further_away_costs_more(name: str) -> None:
 
 def test_by_hand() -> None:
     gemm, table = Gemm(1000, 1000, 1000), load_energy_table("7nm")
-    found = estimate(table, load_machine("h100-sxm5-80gb"), gemm, 10**9, 10**10)
-    assert found.joules == pytest.approx(
+    result = estimate(table, load_machine("h100-sxm5-80gb"), gemm, 10**9, 10**10)
+    assert result.joules == pytest.approx(
         {"dram": 31.36e-3, "l2": 17.5e-3, "shared": 2 * 10.625e-3, "operations": 2e9 * 0.295e-12}
     )
-    assert found.total == pytest.approx(sum(found.joules.values()))
+    assert result.total == pytest.approx(sum(result.joules.values()))
     on_a_board = estimate(table, load_machine("a40"), gemm, 10**9, 10**10)
     assert on_a_board.joules["dram"] == pytest.approx(51.9e-3)
 

@@ -44,10 +44,10 @@ def test_what_was_measured_stays_where_it_is_more() -> None:
                  Attention(1024, 1024, 128, heads=8, causal=True), Attention(1, 4096, 128, heads=32)],
 )  # fmt: skip
 def test_no_modelled_time_is_below_the_sustained_floor(sku: str, workload: Workload) -> None:
-    found = time_schedules(workload, kernel_schedules(workload), gpu=sku)
-    assert found.floor.seconds <= found.floor.sustained_seconds <= found.orders[0].time.seconds
+    result = time_schedules(workload, kernel_schedules(workload), gpu=sku)
+    assert result.floor.seconds <= result.floor.sustained_seconds <= result.orders[0].time.seconds
     chip = pebble.bound(workload, gpu=sku).timed
-    assert chip is not None and chip.floor.sustained_seconds <= found.orders[0].time.seconds
+    assert chip is not None and chip.floor.sustained_seconds <= result.orders[0].time.seconds
 
 
 def kernel_schedules(workload: Workload) -> list[str]:

@@ -18,10 +18,11 @@ from pebble.schedules.execution import FREE, parse_execution
 from pebble.schedules.tile import TileShape, product_bytes
 from pebble.simulation import KernelConfig
 from pebble.timing.floor import time_floor
+from pebble.timing.modelled import ModelledTime
 from pebble.timing.sample import block_steps
 from pebble.timing.sharing import Use, ends
 from pebble.timing.sustained import Rates, sustained_rates
-from pebble.timing.waves import ModelledTime, makespan, modelled_time
+from pebble.timing.waves import makespan, modelled_time
 from pebble.workloads import Attention, Ffn, Gemm, GroupedGemm
 from pebble.workloads.base import Workload
 
@@ -48,24 +49,24 @@ def time_of(workload: Workload, schedule: str, config: KernelConfig, rates: Rate
 
 @pytest.mark.parametrize(("sms", "waves"), [(1, [1, 1, 1, 1]), (2, [2, 2]), (3, [3, 1]), (4, [4]), (8, [4])])
 def test_a_wave_computes_as_long_as_its_longest_block_even_if_it_is_not_full(sms: int, waves: list[int]) -> None:
-    found = time_of(SMALL, "row", config_of(sms), replace(ENDLESS, flops=1.0))
-    assert [wave.blocks for wave in found.waves] == waves
-    assert found.seconds == pytest.approx(len(waves) * 2 * STEP_FLOPS / 1e9)
-    assert found.binds == {"compute": len(waves)}
+    result = time_of(SMALL, "row", config_of(sms), replace(ENDLESS, flops=1.0))
+    assert [wave.blocks for wave in result.waves] == waves
+    assert result.seconds == pytest.approx(len(waves) * 2 * STEP_FLOPS / 1e9)
+    assert result.binds == {"compute": len(waves)}
 
 
 def test_blocks_that_share_an_sm_share_what_it_computes() -> None:
-    found = time_of(SMALL, "row", config_of(1, blocks=3), replace(ENDLESS, flops=1.0))
-    assert [wave.compute_seconds * 1e9 / 2 / STEP_FLOPS for wave in found.waves] == pytest.approx([3, 1])
+    result = time_of(SMALL, "row", config_of(1, blocks=3), replace(ENDLESS, flops=1.0))
+    assert [wave.compute_seconds * 1e9 / 2 / STEP_FLOPS for wave in result.waves] == pytest.approx([3, 1])
 
 
 def test_dram_serves_what_each_wave_misses_and_writes() -> None:
     # row 0 of A and all of B, 256 + 512 lines, and the 1024 of C that the launch before left; then row 1 of A
-    found = time_of(SMALL, "row", config_of(2), replace(ENDLESS, dram_lines=1.0))
-    assert [round(wave.dram_seconds * 1e9) for wave in found.waves] == [768 + 1024, 256]
-    assert found.seconds == pytest.approx(2048e-9)
-    assert found.dram_bytes == 2048 * 128
-    assert found.binds == {"DRAM": 2}
+    result = time_of(SMALL, "row", config_of(2), replace(ENDLESS, dram_lines=1.0))
+    assert [round(wave.dram_seconds * 1e9) for wave in result.waves] == [768 + 1024, 256]
+    assert result.seconds == pytest.approx(2048e-9)
+    assert result.dram_bytes == 2048 * 128
+    assert result.binds == {"DRAM": 2}
 
 
 def test_l2_is_as_slow_as_the_port_of_an_sm_or_as_all_of_them() -> None:
@@ -84,8 +85,8 @@ def test_tiles_narrower_than_a_line_load_their_sectors_only() -> None:
 def test_stages_that_are_too_few_make_each_step_wait() -> None:
     rates = replace(ENDLESS, hit=100.0, drain=30.0, launch=7.0)
     for stages in (1, 2, 4):
-        found = time_of(SMALL, "row", config_of(2, stages=stages), rates)
-        assert found.seconds == pytest.approx((2 * (2 * 100 / stages + 100 + 30) + 7) * 1e-9)
+        result = time_of(SMALL, "row", config_of(2, stages=stages), rates)
+        assert result.seconds == pytest.approx((2 * (2 * 100 / stages + 100 + 30) + 7) * 1e-9)
     missed = time_of(SMALL, "row", config_of(4, stages=1), replace(rates, miss=1000.0))
     # 2048 lines move and as many are loaded: every step waits for a miss
     assert missed.waves[0].latency_seconds == pytest.approx(2 * 1100e-9)
@@ -95,21 +96,21 @@ def test_what_passes_through_shared_memory() -> None:
     # 128 rows in two halves read 128 columns each, 128 rows are read once; 256 rows and columns of 64 are written
     assert product_bytes(TILE, 2) == 2 * 64 * ((2 * 128 + 128) + 256)
     assert product_bytes(TileShape(256, 128, 64), 2) > product_bytes(TileShape(128, 256, 64), 2)
-    found = time_of(SMALL, "row", config_of(4), replace(ENDLESS, shared=1.0))
-    assert found.seconds == pytest.approx(2 * product_bytes(TILE, 2) / 1e9)
+    result = time_of(SMALL, "row", config_of(4), replace(ENDLESS, shared=1.0))
+    assert result.seconds == pytest.approx(2 * product_bytes(TILE, 2) / 1e9)
 
 
 def test_no_step_is_shorter_than_what_a_block_needs_to_issue_it() -> None:
-    found = time_of(SMALL, "row", config_of(4), replace(ENDLESS, step=50.0))
-    assert found.seconds == pytest.approx(2 * 50e-9)
+    result = time_of(SMALL, "row", config_of(4), replace(ENDLESS, step=50.0))
+    assert result.seconds == pytest.approx(2 * 50e-9)
 
 
 def test_the_limit_of_power_lengthens_what_comes_later_until_tensor_cores_rest() -> None:
     rates = replace(ENDLESS, flops=1.0, throttle=0.1, boost=1e6)
-    found = time_of(SMALL, "row", config_of(4), rates)
+    result = time_of(SMALL, "row", config_of(4), rates)
     at_boost = 2 * STEP_FLOPS / 1e9
-    assert found.throttled_seconds == pytest.approx(0.1 * (at_boost - 1e-3))
-    assert found.seconds == found.ended_seconds[0] == pytest.approx(at_boost + found.throttled_seconds)
+    assert result.throttled_seconds == pytest.approx(0.1 * (at_boost - 1e-3))
+    assert result.seconds == result.ended_seconds[0] == pytest.approx(at_boost + result.throttled_seconds)
     resting = time_of(SMALL, "row", config_of(4), replace(rates, shared=product_bytes(TILE, 2) / STEP_FLOPS / 2))
     assert resting.throttled_seconds == 0  # tensor cores compute half of the time
 
@@ -132,8 +133,8 @@ def test_free_blocks_go_to_whichever_slot_is_free() -> None:
     assert makespan([], 3) == 0
     assert makespan([5.0] * 7, 3) == 15
     assert makespan([4.0, 1.0, 1.0, 1.0, 4.0], 2) == 7
-    found = time_of(SMALL, "row", config_of(3, free=True), replace(ENDLESS, flops=1.0))
-    assert found.seconds == pytest.approx(2 * 2 * STEP_FLOPS / 1e9)
+    result = time_of(SMALL, "row", config_of(3, free=True), replace(ENDLESS, flops=1.0))
+    assert result.seconds == pytest.approx(2 * 2 * STEP_FLOPS / 1e9)
     bound = time_of(SMALL, "row", config_of(3, free=True), replace(ENDLESS, dram_lines=1.0))
     assert bound.seconds == pytest.approx(2048e-9)
     assert bound.binds == {"DRAM": 1}
@@ -157,10 +158,10 @@ def test_the_waves_together_move_what_the_kernel_moves(workload: Workload, sched
     family = kernel_family(workload)
     tile = family.cut_tile(family.default_tile(workload), workload)
     config = config_of(6, tile=tile, cache_bytes=256 << 10, policy=policy)
-    found = time_of(workload, schedule, config, sustained_rates(H100, "bf16"))
+    result = time_of(workload, schedule, config, sustained_rates(H100, "bf16"))
     traffic = family.simulate(workload, family.parse_schedule(schedule), config)
-    assert found.dram_bytes == traffic.dram_bytes
-    assert sum(wave.dram_seconds for wave in found.waves) == pytest.approx(found.dram_seconds)
+    assert result.dram_bytes == traffic.dram_bytes
+    assert sum(wave.dram_seconds for wave in result.waves) == pytest.approx(result.dram_seconds)
 
 
 @pytest.mark.parametrize("free", [False, True])
@@ -183,12 +184,12 @@ def test_no_faster_resource_makes_a_kernel_slower_and_none_is_below_its_sum(
 
 
 def test_side_by_side_each_has_its_own_traffic_and_all_share_dram() -> None:
-    one, two = Attention(512, 512, 64, heads=2), Gemm(512, 512, 256)
-    families = kernel_family(one), kernel_family(two)
+    single, two = Attention(512, 512, 64, heads=2), Gemm(512, 512, 256)
+    families = kernel_family(single), kernel_family(two)
     configs = config_of(2, tile=TileShape(128, 128, 1)), config_of(4)
     programs = [
         family.program(workload, family.parse_schedule(name), config)
-        for family, workload, name, config in zip(families, (one, two), ("fa2", "row"), configs, strict=True)
+        for family, workload, name, config in zip(families, (single, two), ("fa2", "row"), configs, strict=True)
     ]
     both = config_of(6, free=True, cache_bytes=64 << 20)
     rates = replace(sustained_rates(H100, "bf16"), launch=0.0, contention=0.0)

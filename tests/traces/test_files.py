@@ -8,7 +8,7 @@ import pytest
 
 from pebble.errors import InputError
 from pebble.models.caches import parse_policy
-from pebble.schedules.attention import attention_trace, parse_attention_schedule
+from pebble.schedules.attention import parse_attention_schedule
 from pebble.schedules.execution import parse_execution
 from pebble.schedules.gemm import GemmKernel
 from pebble.schedules.orders import parse_order
@@ -16,7 +16,7 @@ from pebble.schedules.tile import TileShape
 from pebble.traces import Trace, by_lines
 from pebble.traces.files import read_trace, write_trace
 from pebble.workloads import Attention, Gemm
-from tests.schedules.lockstep import lockstep_trace
+from tests.schedules.lockstep import attention_trace, lockstep_trace
 
 GEMM, TILE = Gemm(60, 320, 200), TileShape(16, 64, 64)
 CSV = """\
@@ -57,9 +57,9 @@ def test_what_is_written_is_read_back(tmp_path: Path, suffix: str, name: str, po
     assert again.sms == trace.sms
     assert again.tile_lines.tolist() == trace.tile_lines.tolist()
     model = parse_policy(policy).simulate
-    found, expected = model(again, 3000), model(trace, 3000)
+    result, expected = model(again, 3000), model(trace, 3000)
     for field in ("accesses", "read_misses", "write_misses", "write_backs", "residue"):
-        assert getattr(found, field) == getattr(expected, field)
+        assert getattr(result, field) == getattr(expected, field)
 
 
 def write(folder: Path, text: str) -> Path:

@@ -10,10 +10,11 @@ from hypothesis import strategies as st
 
 from pebble.errors import InputError
 from pebble.models.caches import parse_policy
-from pebble.schedules.attention import attention_trace, parse_attention_schedule
+from pebble.schedules.attention import parse_attention_schedule
 from pebble.traces import Layout
 from pebble.traces.layout import row_major
 from pebble.workloads import Attention
+from tests.schedules.lockstep import attention_trace
 
 
 @settings(max_examples=200, deadline=None)
@@ -61,10 +62,10 @@ def test_too_many_tiles() -> None:
 def test_narrow_score_tiles_share_no_line(policy: str) -> None:
     """Tiles of 32 keys are half a line wide, stored tile by tile: every line of each is written once."""
     trace = attention_trace(Attention(48, 96, 64), parse_attention_schedule("unfused"), 16, 32, 4)
-    found = parse_policy(policy).simulate(trace, 10_000)
+    result = parse_policy(policy).simulate(trace, 10_000)
     written = [int(trace.tile_lines[trace.tile_operand == i].sum()) for i in (4, 5)]
     assert trace.operand_names[4:] == ("S", "P")
-    assert [found.write_misses[i] for i in (4, 5)] == written == [3 * 48, 3 * 48]
+    assert [result.write_misses[i] for i in (4, 5)] == written == [3 * 48, 3 * 48]
 
 
 def test_reading_a_policy_does_not_load_numba() -> None:
@@ -86,5 +87,5 @@ def test_an_operand_names_its_tiles() -> None:
         (operand.down(rows, 1), [[12, 15], [13, 16]]),
         (operand.copies_of(rows, 0 * rows), [[6, 12], [9, 15]]),
     ):
-        found = [[int(base) + k * strided.stride for k in range(len(expected[0]))] for base in strided.base]
-        assert found == expected
+        results = [[int(base) + k * strided.stride for k in range(len(expected[0]))] for base in strided.base]
+        assert results == expected

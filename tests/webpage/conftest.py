@@ -23,8 +23,8 @@ def data_of() -> Callable[[str], dict[str, Any]]:
     """The data that a page has inside."""
 
     def read(html: str) -> dict[str, Any]:
-        (found,) = re.findall(r'<script type="application/json" id="data">(.*?)</script>', html, re.DOTALL)
-        read: dict[str, Any] = json.loads(found)
+        (result,) = re.findall(r'<script type="application/json" id="data">(.*?)</script>', html, re.DOTALL)
+        read: dict[str, Any] = json.loads(result)
         return read
 
     return read

@@ -30,11 +30,11 @@ EVIL = "</script><script>document.title = 'broken'</script><img src=x onerror=\"
 def browser() -> Iterator[Any]:
     api = pytest.importorskip("playwright.sync_api", reason="Playwright is not installed: pip install playwright")
     names = (os.environ.get("PEBBLE_BROWSER", ""), "chromium", "chromium-browser", "google-chrome")
-    found = next((path for name in names if name and (path := shutil.which(name))), None)
-    if found is None:
+    result = next((path for name in names if name and (path := shutil.which(name))), None)
+    if result is None:
         pytest.skip("no Chromium is installed; set PEBBLE_BROWSER to one")
     with api.sync_playwright() as playwright:
-        running = playwright.chromium.launch(executable_path=found, args=["--no-sandbox"])
+        running = playwright.chromium.launch(executable_path=result, args=["--no-sandbox"])
         yield running
         running.close()
 
@@ -55,21 +55,21 @@ def opened(browser: Any, address: str, request: pytest.FixtureRequest) -> Iterat
     options = {"viewport": {"width": 1100, "height": 800}, "color_scheme": "light", **getattr(request, "param", {})}
     context = browser.new_context(**options)
     page = context.new_page()
-    asked: list[str] = []
+    requested: list[str] = []
     said: list[str] = []
-    page.on("request", lambda r: asked.append(r.url))
+    page.on("request", lambda r: requested.append(r.url))
     page.on("console", lambda m: said.append(m.text))
     page.on("pageerror", lambda e: said.append(str(e)))
     page.goto(address)
     yield page
-    assert [url for url in asked if not url.startswith((address, "data:"))] == []
+    assert [url for url in requested if not url.startswith((address, "data:"))] == []
     assert said == []
     context.close()
 
 
 def focused(page: Any, within: str) -> bool:
-    found: bool = page.evaluate("s => document.querySelector(s).contains(document.activeElement)", within)
-    return found
+    result: bool = page.evaluate("s => document.querySelector(s).contains(document.activeElement)", within)
+    return result
 
 
 def test_a_walk_by_buttons_slider_and_keys(opened: Any) -> None:
@@ -170,9 +170,9 @@ def test_a_curve_tells_its_values(opened: Any) -> None:
 def test_band_heights_by_slider(opened: Any) -> None:
     bands = opened.locator("#bands .widget").first
     readout, slider = bands.locator(".readout"), bands.get_by_role("slider", name="rows of a band")
-    told = bands_of(read_document(GOLDEN / "compare-mlp.json"))
-    assert told is not None
-    least = min((height for height in told.heights if height["moved_bytes"]), key=lambda h: h["moved_bytes"])
+    spec = bands_of(read_document(GOLDEN / "compare-mlp.json"))
+    assert spec is not None
+    least = min((height for height in spec.heights if height["moved_bytes"]), key=lambda h: h["moved_bytes"])
     shown = f"{least['rows']} rows a band, {least['bands']} bands; moves {bytes_text(least['moved_bytes'])}"
     assert shown in readout.inner_text()
     slider.focus()
@@ -214,8 +214,8 @@ def test_pebbles_of_several_sms(opened: Any) -> None:
 
 def test_colours_follow_the_system_and_the_button(opened: Any) -> None:
     def paper() -> str:
-        found: str = opened.evaluate("getComputedStyle(document.body).backgroundColor")
-        return found
+        result: str = opened.evaluate("getComputedStyle(document.body).backgroundColor")
+        return result
 
     button = opened.get_by_role("button", name="Dark colours")
     light = paper()

@@ -80,7 +80,7 @@ def test_what_is_no_file_is_refused(tmp_path: Path) -> None:
         with pytest.raises(InputError, match="cannot be read"):
             pebble.report(wrong)
     with pytest.raises(InputError, match="expected the name of a file"):
-        pebble.report(3)  # type: ignore[arg-type]
+        pebble.report(3)
     (tmp_path / "x.json").write_bytes(b"\xff\xfe\x00")
     with pytest.raises(InputError, match="is not text"):
         pebble.report(tmp_path / "x.json")

@@ -28,7 +28,7 @@ from pebble.webpage.sweeps import swept
 from pebble.webpage.walks import SIDE, blocks_of, walks_of
 from pebble.workloads import Attention, Ffn, Gemm
 from pebble.workloads.base import Workload
-from pebble.workloads.widths import Room
+from pebble.workloads.widths import FastMemory
 
 WALKS: list[tuple[Workload, str, TileShape, list[int]]] = [
     (Gemm(1024, 768, 256), "grouped-4+sawtooth", TileShape(128, 128, 64), [8 * 6]),
@@ -43,23 +43,23 @@ WALKS: list[tuple[Workload, str, TileShape, list[int]]] = [
 def test_a_walk_adds_up_to_the_simulation(workload: Workload, name: str, tile: TileShape, tiles: list[int]) -> None:
     family = FAMILIES[workload.family]
     config = KernelConfig(tile, 5, 1, 2**18)
-    schedule = family.parse_schedule(name)  # type: ignore[attr-defined]
-    grids, reads, blocks = blocks_of(family.trace(workload, schedule, config), config)  # type: ignore[attr-defined]
-    traffic = family.simulate(workload, schedule, config)  # type: ignore[attr-defined]
+    schedule = family.parse_schedule(name)
+    grids, reads, blocks = blocks_of(family.trace(workload, schedule, config), config)
+    traffic = family.simulate(workload, schedule, config)
     assert sum(block[3] for block in blocks) == traffic.dram_read_bytes > 0
     written = {tuple(tile) for block in blocks for tile in block[0]}
     assert written == {(g, r, c) for g, (_, rows, cols) in enumerate(grids) for r in range(rows) for c in range(cols)}
     assert not tiles or [rows * cols for _, rows, cols in grids] == tiles
     assert {sm for _, sm, *_ in blocks} == set(range(5))
-    for _, sm, turn, _, found in blocks:
-        assert 0 <= sm < 5 and turn >= 0 and len(found) == len(reads)
-        assert all(0 <= hit <= touched for touched, hit in found)
+    for _, sm, turn, _, result in blocks:
+        assert 0 <= sm < 5 and turn >= 0 and len(result) == len(reads)
+        assert all(0 <= hit <= touched for touched, hit in result)
 
 
 def test_a_walk_of_one_block_at_a_time_by_hand() -> None:
     gemm, config = Gemm(256, 256, 64), KernelConfig(TileShape(128, 128, 64), 1, 1, 2**20)
     family = FAMILIES["gemm"]
-    trace = family.trace(gemm, family.parse_schedule("row"), config)  # type: ignore[attr-defined]
+    trace = family.trace(gemm, family.parse_schedule("row"), config)
     grids, reads, blocks = blocks_of(trace, config)
     tile = 128 * 64 * 2
     assert (grids, reads) == ((("C", 2, 2),), ("A", "B"))
@@ -74,15 +74,15 @@ def test_a_walk_of_one_block_at_a_time_by_hand() -> None:
 @pytest.mark.parametrize("name", ["compare-gemm-a100", "compare-mlp", "compare-attention", "compare-gemm-cache"])
 def test_walks_are_small_and_of_the_orders_named(golden: Callable[..., list[str]], name: str) -> None:
     document = read_document(golden(name)[0])
-    found = walks_of(document)
-    assert found is not None and found.orders
-    moved = {row["name"]: row["dram_bytes"] for row in document.data["schedules"]}
-    shown = [order["name"] for order in found.orders]
-    left_out = {name for reason in found.left_out for name in reason.partition(": ")[0].split(", ")}
-    assert set(shown) | left_out == set(moved) and not set(shown) & left_out
+    result = walks_of(document)
+    assert result is not None and result.orders
+    traffic = {row["name"]: row["dram_bytes"] for row in document.data["schedules"]}
+    shown = [order["name"] for order in result.orders]
+    left_out = {name for reason in result.left_out for name in reason.partition(": ")[0].split(", ")}
+    assert set(shown) | left_out == set(traffic) and not set(shown) & left_out
     assert 3 <= len(shown) <= 12
-    for order in found.orders:
-        assert order["moved"] == moved[order["name"]]
+    for order in result.orders:
+        assert order["moved"] == traffic[order["name"]]
         assert all(rows <= SIDE and cols <= 2 * SIDE for _, rows, cols in order["grids"])
 
 
@@ -103,20 +103,20 @@ def projections(golden: Callable[..., list[str]], folder: Path, moved: dict[str,
 @pytest.mark.parametrize("name", ["compare-gemm-a100", "compare-mlp", "compare-attention", "compare-gemm-cache", ""])
 def test_walks_rank_as_the_gap_table_does(golden: Callable[..., list[str]], tmp_path: Path, name: str) -> None:
     document = read_document(golden(name)[0]) if name else projections(golden, tmp_path, PROJECTIONS)
-    found = walks_of(document)
-    assert found is not None
-    told = [(order["moved"], sum(block[3] for block in order["blocks"])) for order in found.orders]
-    assert len(told) >= 3
-    for (moved, fetched), (moved_next, fetched_next) in pairwise(told):
-        assert (moved < moved_next and fetched < fetched_next) or (moved == moved_next and fetched == fetched_next)
-    assert name or [order["name"] for order in found.orders] == ["grouped-8", "hilbert", "row"]
+    result = walks_of(document)
+    assert result is not None
+    entries = [(order["moved"], sum(block[3] for block in order["blocks"])) for order in result.orders]
+    assert len(entries) >= 3
+    for (traffic, fetched), (moved_next, fetched_next) in pairwise(entries):
+        assert (traffic < moved_next and fetched < fetched_next) or (traffic == moved_next and fetched == fetched_next)
+    assert name or [order["name"] for order in result.orders] == ["grouped-8", "hilbert", "row"]
 
 
 def test_walks_that_would_rank_otherwise_are_not_shown(golden: Callable[..., list[str]], tmp_path: Path) -> None:
     turned = dict(zip(PROJECTIONS, sorted(PROJECTIONS.values()), strict=True))
     document = projections(golden, tmp_path, turned)
-    found = walks_of(document)
-    assert found is not None and found.orders == []
+    result = walks_of(document)
+    assert result is not None and result.orders == []
     html = pebble.report(tmp_path / "qkv.json").html
     assert "No walk is shown" in html and 'data-id="walk0"' not in html
 
@@ -139,9 +139,9 @@ def test_a_name_in_a_document_opens_no_file(golden: Callable[..., list[str]], tm
     document["schedules"] = [{**document["schedules"][0], "name": str(csv)}, document["schedules"][1]]
     path = tmp_path / "d.json"
     path.write_text(json.dumps(document))
-    found = walks_of(read_document(path))
-    assert found is not None and len(found.orders) == 1
-    assert any("unknown schedule" in reason for reason in found.left_out)
+    result = walks_of(read_document(path))
+    assert result is not None and len(result.orders) == 1
+    assert any("unknown schedule" in reason for reason in result.left_out)
 
 
 def test_hostile_sizes_end_soon(golden: Callable[..., list[str]], tmp_path: Path) -> None:
@@ -159,18 +159,18 @@ def test_hostile_sizes_end_soon(golden: Callable[..., list[str]], tmp_path: Path
 
 def test_bands_agree_with_the_best_plan(golden: Callable[..., list[str]]) -> None:
     document = read_document(golden("compare-mlp")[0])
-    found = bands_of(document)
-    assert found is not None
-    fitting = [h for h in found.heights if h["moved_bytes"] is not None]
-    assert fitting and all(h["room_bytes"] <= found.capacity_bytes for h in fitting)
-    assert all(h["moved_bytes"] >= found.bound_bytes for h in fitting)
-    assert {s["rows"] for s in found.simulated} == {128, 512, 1024, 2048, 8192}
+    result = bands_of(document)
+    assert result is not None
+    fitting = [h for h in result.heights if h["moved_bytes"] is not None]
+    assert fitting and all(h["room_bytes"] <= result.capacity_bytes for h in fitting)
+    assert all(h["moved_bytes"] >= result.bound_bytes for h in fitting)
+    assert {s["rows"] for s in result.simulated} == {128, 512, 1024, 2048, 8192}
     ffn = Ffn(640, 32, 96)
     capacity = 4000
-    plan = best_chain_plan(ffn_chain(ffn), "rows", Room.of_values(capacity))
+    plan = best_chain_plan(ffn_chain(ffn), "rows", FastMemory.of_values(capacity))
     assert plan is not None
     least = min(
-        told for rows in range(1, 641) if (told := height_of(ffn, rows, capacity, 1)["moved_bytes"]) is not None
+        spec for rows in range(1, 641) if (spec := height_of(ffn, rows, capacity, 1)["moved_bytes"]) is not None
     )
     assert plan.elements <= least <= 1.15 * plan.elements  # the plan also turns corners from band to band
 
@@ -178,12 +178,12 @@ def test_bands_agree_with_the_best_plan(golden: Callable[..., list[str]]) -> Non
 @pytest.mark.parametrize("name", ["solve-gemm", "solve-gemm-search", "solve-diamond", "solve-batch", "solve-buffers"])
 def test_a_stepper_ends_with_all_outputs_in_slow_memory(golden: Callable[..., list[str]], name: str) -> None:
     document = read_document(golden(name)[0])
-    found = stepper_of(document)
+    result = stepper_of(document)
     red: set[tuple[int, int]] = set()
-    blue = {i for i, node in enumerate(found.nodes) if node["blue"]}
-    before = {last: {first for first, to in found.edges if to == last} for _, last in found.edges}
+    blue = {i for i, node in enumerate(result.nodes) if node["blue"]}
+    before = {last: {first for first, to in result.edges if to == last} for _, last in result.edges}
     slow = most = 0
-    for op, node, source, sm, _ in found.moves:
+    for op, node, source, sm, _ in result.moves:
         assert node >= 0
         if op in ("load", "store"):
             assert node in blue if op == "load" else (node, sm) in red
@@ -198,12 +198,12 @@ def test_a_stepper_ends_with_all_outputs_in_slow_memory(golden: Callable[..., li
             red.remove((node, sm))
         else:
             red.add((node, sm))
-        most = max(most, *(sum(at == s for _, at in red) for s in range(found.sms)))
-    assert {i for i, node in enumerate(found.nodes) if node["output"]} <= blue
+        most = max(most, *(sum(at == s for _, at in red) for s in range(result.sms)))
+    assert {i for i, node in enumerate(result.nodes) if node["output"]} <= blue
     assert most <= document.data["capacity"]
-    copies = sum(op == "copy" for op, *_ in found.moves)
+    copies = sum(op == "copy" for op, *_ in result.moves)
     assert slow + copies * document.data.get("omega", 0) == document.data["upper_bound"]
-    places = [(node["column"], node["row"]) for node in found.nodes]
+    places = [(node["column"], node["row"]) for node in result.nodes]
     assert len(set(places)) == len(places)
 
 
@@ -237,11 +237,11 @@ def test_measured_rows_meet_their_predictions(golden: Callable[..., list[str]], 
     path.write_text(MEASURED)
     compare = read_document(golden("compare-gemm-a100")[0])
     row = next(row for row in compare.data["schedules"] if row["name"] == "row")
-    found, alone = pairs([compare, read_document(path)])
-    told = {pair.name.rpartition(", ")[2]: (pair.measured, pair.predicted) for pair in found}
-    assert told == {"waves": (5.1e9, row["dram_bytes"]), "free": (4e9, row["free_dram_bytes"])}
+    result, alone = pairs([compare, read_document(path)])
+    fields = {pair.name.rpartition(", ")[2]: (pair.measured, pair.predicted) for pair in result}
+    assert fields == {"waves": (5.1e9, row["dram_bytes"]), "free": (4e9, row["free_dram_bytes"])}
     assert alone == 4
-    assert found[0].error == pytest.approx(max((p.error for p in found), key=abs))
+    assert result[0].error == pytest.approx(max((p.error for p in result), key=abs))
     html = pebble.report(*golden("compare-gemm-a100"), path).html
     assert "2 launches" in html and "4 measured launches" in html
     path.write_text("a,b\n1,2\n")
@@ -271,13 +271,13 @@ def test_a_sweep_is_told_question_by_question(tmp_path: Path, monkeypatch: pytes
     document = {"store": "s.duckdb", "columns": {}, "rows": rows}
     path = tmp_path / "rows.json"
     path.write_text(json.dumps(document))
-    found = swept(read_document(path))
-    assert [(a.where.split(",")[0], a.orders, a.best, a.ratio) for a in found.asked] == [
+    result = swept(read_document(path))
+    assert [(a.where.split(",")[0], a.orders, a.best, a.ratio) for a in result.asked] == [
         ("l4", 1, "row", 4.0),
         ("a40", 2, "hilbert", 1.5),
     ]
-    assert [(g.where, g.lower, g.upper) for g in found.solved] == [("4 pebbles, cpsat", 8, None)]
-    assert found.statuses == {"done": 4, "refused": 1}
+    assert [(g.where, g.lower, g.upper) for g in result.solved] == [("4 pebbles, cpsat", 8, None)]
+    assert result.statuses == {"done": 4, "refused": 1}
     html = pebble.report(path).html
     assert "gemm &lt;b&gt;" in html and "3 questions; rows: 4 done, 1 refused" in html
 
@@ -308,8 +308,8 @@ def test_a_profiled_launch_stands_beside_the_order_that_is_nearest(tmp_path: Pat
     }
     path = tmp_path / "ncu.json"
     path.write_text(json.dumps(document))
-    found, alone = pairs([read_document(path)])
-    assert [(p.name, p.measured, p.predicted, alone) for p in found] == [
+    result, alone = pairs([read_document(path)])
+    assert [(p.name, p.measured, p.predicted, alone) for p in result] == [
         ("gemm, profiled; nearest order: row, waves", 100.0, 110, 0)
     ]
     path.write_text(json.dumps({**document, "nearest": None}))
@@ -334,11 +334,11 @@ def test_a_simulated_order_is_not_called_a_schedule_under_explicit_control(
 
 
 def test_schedules_that_are_counted_are_not_called_simulated(tmp_path: Path) -> None:
-    found = pebble.compare(pebble.Gemm(512, 512, 512), gpu="h100-sxm5-80gb", buffers="connected", level="l2")
+    result = pebble.compare(pebble.Gemm(512, 512, 512), gpu="h100-sxm5-80gb", buffers="connected", level="l2")
     path = tmp_path / "buffers.json"
-    path.write_text(json.dumps(found.to_dict()))
+    path.write_text(json.dumps(result.to_dict()))
     kinds = [bar.kind for bar in gap_table(read_document(path)).bars]
-    assert "order" not in kinds and kinds.count("explicit") == 1 + len(found.rows())
+    assert "order" not in kinds and kinds.count("explicit") == 1 + len(result.rows())
 
 
 def test_schedules_of_several_tiles_say_which(golden: Callable[..., list[str]], tmp_path: Path) -> None:

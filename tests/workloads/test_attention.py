@@ -62,6 +62,6 @@ def test_refusals() -> None:
     for field in ("queries", "keys", "head_dim", "heads", "batch"):
         dims: dict[str, object] = {"queries": 4, "keys": 4, "head_dim": 4, field: 0}
         with pytest.raises(InputError, match=rf"^{field.replace('_', '-')}: got 0"):
-            Attention(**dims)  # type: ignore[arg-type]
+            Attention(**dims)
     with pytest.raises(InputError, match="value-dim: got -1"):
         Attention(4, 4, 4, -1)

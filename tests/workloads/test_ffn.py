@@ -55,13 +55,13 @@ def test_json() -> None:
 def test_bad_dimensions_are_named(field: str, word: str, bad: object) -> None:
     dims: dict[str, object] = {"tokens": 4, "d_model": 4, "hidden": 4, field: bad}
     with pytest.raises(InputError, match=rf"^{word}: got"):
-        Ffn(**dims)  # type: ignore[arg-type]
+        Ffn(**dims)
 
 
 @pytest.mark.parametrize("bad", [-1, 2.5, 0.0, "8", 2**33])
 def test_bad_output_width(bad: object) -> None:
     with pytest.raises(InputError, match=r"^d-out: got"):
-        Ffn(4, 4, 4, bad)  # type: ignore[arg-type]
+        Ffn(4, 4, 4, bad)
 
 
 def test_unknown_type() -> None:

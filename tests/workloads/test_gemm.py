@@ -60,7 +60,7 @@ def test_output_type(dtype: str, out: str, expected: str, widths: tuple[int, int
 def test_bad_dimensions_are_named(dimension: str, bad: object) -> None:
     dims: dict[str, object] = {"m": 4, "n": 4, "k": 4, dimension: bad}
     with pytest.raises(InputError, match=rf"^{dimension}: got .*expected a whole number from 1 to 4294967296"):
-        Gemm(**dims)  # type: ignore[arg-type]
+        Gemm(**dims)
 
 
 def test_the_largest_dimensions_stay_exact() -> None:
@@ -97,7 +97,7 @@ def test_unknown_types_and_frozen() -> None:
     with pytest.raises(UnknownNameError):
         Gemm(1, 1, 1, "bf16", "int8")
     with pytest.raises(dataclasses.FrozenInstanceError):
-        Gemm(1, 1, 1).m = 2  # type: ignore[misc]
+        Gemm(1, 1, 1).m = 2
     assert element_bytes("fp8") == 1
 
 

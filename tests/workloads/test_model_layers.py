@@ -12,8 +12,8 @@ def test_mlp_is_gated_where_the_models_is() -> None:
 
 
 def test_attention_is_causal_with_grouped_heads() -> None:
-    found = named_workload("llama-3-8b:attention", 4096)
-    assert found == Attention(4096, 4096, 128, heads=32, kv_heads=8, causal=True, name="llama-3-8b:attention")
+    result = named_workload("llama-3-8b:attention", 4096)
+    assert result == Attention(4096, 4096, 128, heads=32, kv_heads=8, causal=True, name="llama-3-8b:attention")
     deepseek = named_workload("deepseek-v3:attention", 7)
     assert isinstance(deepseek, Attention)
     assert (deepseek.head_dim, deepseek.value_dim, deepseek.heads, deepseek.kv_heads) == (192, 128, 128, 128)

@@ -104,4 +104,4 @@ def test_unknown_names(text: str, says: str) -> None:
 @pytest.mark.parametrize("tokens", [0, -1, 2.5, "8", 2**40])
 def test_bad_tokens(tokens: object) -> None:
     with pytest.raises(InputError, match=r"^tokens: got"):
-        named_gemm("gpt2:o", tokens)  # type: ignore[arg-type]
+        named_gemm("gpt2:o", tokens)

@@ -27,6 +27,8 @@ class DagBound:
         Where the theorem holds.
     note : str
         What gave the value, or why there is none.
+    searched : bool
+        Whether it is of a search of this game, and no theorem.
     """
 
     name: str
@@ -34,11 +36,12 @@ class DagBound:
     value: int | None
     variants: tuple[Variant, ...]
     note: str
+    searched: bool = False
 
     @property
     def theorem(self) -> Theorem:
-        """What it rests on: a published theorem, whose proof here is in the docstring of its module."""
-        return Theorem(self.name, self.source)
+        """What it rests on: a published theorem, whose proof here is in the docstring of its module, or a search."""
+        return Theorem(self.name, self.source, searched=self.searched)
 
     def to_json(self) -> dict[str, Any]:
         """Plain data for ``--json``."""

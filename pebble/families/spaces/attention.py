@@ -92,7 +92,7 @@ class AttentionSpace(Space[Attention, AttentionBands]):
                     yield replace(recipe, heads=heads)
                 if 1 <= queries <= tiles:
                     yield replace(recipe, queries=queries)
-        yield from flipped(recipe, "late_first", "forwards", "sawtooth", "shift")
+        yield from flipped(recipe)
 
 
 def _grid(workload: Workload, config: KernelConfig) -> tuple[int, int]:

@@ -10,6 +10,7 @@ from pebble.errors import InputError
 from pebble.families.base import KernelFamily
 from pebble.families.spaces.space import Space
 from pebble.schedules.execution import WAVES, Execution
+from pebble.schedules.recipes import Recipe
 from pebble.schedules.tables import Launch, TileTable
 from pebble.simulation import KernelConfig, Traffic
 from pebble.simulation.table import simulate_table
@@ -52,7 +53,7 @@ class Candidate:
 def runnable(workload: Workload, candidate: Candidate, **about: Any) -> Any:
     """What a family simulates: the named schedule itself, or the table of a recipe."""
     config = candidate.config
-    if not hasattr(candidate.plan, "table"):
+    if not isinstance(candidate.plan, Recipe):
         return candidate.plan
     launch = Launch(config.tile, config.sms, config.blocks_per_sm, policy=config.policy, **about)
     return candidate.plan.table(workload, replace(launch, cache_bytes=config.cache_bytes))
@@ -79,11 +80,21 @@ def moved(family: KernelFamily[Any, Any], workload: Workload, schedule: Any, con
     return family.simulate(workload, schedule, config)
 
 
-def glance(family: KernelFamily[Any, Any], space: Space[Any, Any], workload: Workload, candidate: Candidate) -> float:
-    """About what it moves, in bytes, many times faster: with longer steps of k, and with LRU for any other model.
+def estimated_bytes(
+    family: KernelFamily[Any, Any], space: Space[Any, Any], workload: Workload, candidate: Candidate
+) -> float:
+    """About what it moves, in bytes; infinite where `estimated_traffic` finds nothing."""
+    result = estimated_traffic(family, space, workload, candidate)
+    return math.inf if result is None else result.dram_bytes
 
-    Within 2 % of the full simulation for most on the chips of two partitions. Infinite for what takes clearly longer
-    than full waves, and for what does not fit the cache.
+
+def estimated_traffic(
+    family: KernelFamily[Any, Any], space: Space[Any, Any], workload: Workload, candidate: Candidate
+) -> Traffic | None:  # fmt: skip
+    """About what it moves, many times faster: with longer steps of k, and with LRU for any other model.
+
+    Within 2 % of the full simulation for most on the chips of two partitions (``benchmarks/quick_look.md``). None for
+    what takes clearly longer than full waves, and for what does not fit the cache.
     """
     config = candidate.config
     lines = config.cache_bytes if config.policy == "lru" else int(_AS_LRU * config.cache_bytes)
@@ -94,8 +105,8 @@ def glance(family: KernelFamily[Any, Any], space: Space[Any, Any], workload: Wor
             if isinstance(schedule, TileTable) and space.time(workload, schedule) > _SLOWER * space.least_time(
                 workload, quick
             ):
-                return math.inf
-            return moved(family, workload, schedule, quick).dram_bytes
+                return None
+            return moved(family, workload, schedule, quick)
         except InputError:
             continue
-    return math.inf
+    return None

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 
 from pebble.families.gemm import GEMM
-from pebble.families.spaces.candidate import Candidate, glance
+from pebble.families.spaces.candidate import Candidate, estimated_bytes
 from pebble.families.spaces.gemm import SIDES, SWEPT, GemmSpace, whole_columns
 from pebble.families.spaces.space import Space, band_choices, changed, flipped, near_heights, spread
 from pebble.schedules.ffn import FfnSchedule
@@ -57,11 +57,11 @@ class FfnSpace(Space[Ffn, FfnRecipe]):
     def swept(self, workload: Ffn, config: KernelConfig) -> Sequence[FfnSchedule]:
         rows = ceil_div(workload.tokens, config.tile.bm)
         most = min(rows, SWEPT)
-        found = [FfnSchedule("row-fused", band=band) for band in {*range(1, min(most, 32) + 1), *spread(most, 16)}]
-        found += [FfnSchedule("row-fused", band=band, split=split) for band in spread(most, 8) for split in (2, 4)]
+        results = [FfnSchedule("row-fused", band=band) for band in {*range(1, min(most, 32) + 1), *spread(most, 16)}]
+        results += [FfnSchedule("row-fused", band=band, split=split) for band in spread(most, 8) for split in (2, 4)]
         for base in ("grouped", "snake-strips"):
-            found += [FfnSchedule("separate", order=f"{base}-{number}") for number in spread(SWEPT, 16)]
-        return [replace(schedule, sawtooth=sawtooth) for schedule in found for sawtooth in (False, True)]
+            results += [FfnSchedule("separate", order=f"{base}-{number}") for number in spread(SWEPT, 16)]
+        return [replace(schedule, sawtooth=sawtooth) for schedule in results for sawtooth in (False, True)]
 
     def made(self, workload: Ffn, config: KernelConfig) -> Iterator[FfnRecipe]:
         rows = ceil_div(workload.tokens, config.tile.bm)
@@ -78,10 +78,10 @@ class FfnSpace(Space[Ffn, FfnRecipe]):
             _best_bands(product, self.products(workload, number), config)
             for number, product in enumerate(_products(workload))
         )
-        for one in first:
+        for item in first:
             for other in second:
-                if one.shift == other.shift:
-                    yield SeparateBands(replace(one, sawtooth=False), replace(other, sawtooth=False), not one.shift)
+                if item.shift == other.shift:
+                    yield SeparateBands(replace(item, sawtooth=False), replace(other, sawtooth=False), not item.shift)
 
     def recipe(self, workload: Ffn, schedule: FfnSchedule, config: KernelConfig) -> FfnRecipe | None:
         rows = ceil_div(workload.tokens, config.tile.bm)
@@ -96,14 +96,15 @@ class FfnSpace(Space[Ffn, FfnRecipe]):
                 yield replace(recipe, heights=heights)
             for wave in {0, whole_columns(recipe.heights[0], config.wave_blocks)}:
                 yield replace(recipe, wave=wave)
-            yield from flipped(recipe, "snake", "sawtooth", "shift")
+            yield from flipped(recipe)
             for split in {1, recipe.split - 1, recipe.split + 1}:
                 if split >= 1:
                     yield replace(recipe, split=split)
             return
         yield replace(recipe, sawtooth=not recipe.sawtooth)
-        for field, product in zip(("first", "second"), _products(workload), strict=True):
-            for bands in _PRODUCT.near(product, getattr(recipe, field), config):
+        halves = {"first": recipe.first, "second": recipe.second}
+        for (field, half), product in zip(halves.items(), _products(workload), strict=True):
+            for bands in _PRODUCT.near(product, half, config):
                 if bands.slabs == 1 and not bands.sawtooth:  # which is of the whole
                     yield changed(recipe, **{field: bands})
 
@@ -112,10 +113,10 @@ def _best_bands(product: Gemm, tiles: int, config: KernelConfig) -> list[GemmBan
     """Orders of one product alone that look best, with sawtooth and with shift; weights of ``tiles`` tiles a block."""
     wide = replace(product, n=product.n * tiles)
     alone = replace(config, tile=replace(config.tile, bn=config.tile.bn * tiles))
-    found: list[GemmBands] = []
+    results: list[GemmBands] = []
     made = [bands for bands in _PRODUCT.made(wide, alone) if not bands.strip]
     for shift in (False, True):
         kind = [bands for bands in made if bands.shift == shift and (shift or bands.sawtooth)]
-        looks = {bands: glance(GEMM, _PRODUCT, wide, Candidate(bands, alone)) for bands in kind}
-        found += sorted(looks, key=lambda bands: looks[bands])[:_PAIRS]
-    return found
+        looks = {bands: estimated_bytes(GEMM, _PRODUCT, wide, Candidate(bands, alone)) for bands in kind}
+        results += sorted(looks, key=lambda bands: looks[bands])[:_PAIRS]
+    return results

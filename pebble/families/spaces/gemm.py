@@ -24,9 +24,9 @@ class GemmSpace(Space[Gemm, GemmBands]):
     """Bands of tile rows or columns."""
 
     def tiles(self, workload: Gemm, default: TileShape) -> Iterable[TileShape]:
-        found = [default, *(TileShape(bm, bn, default.bk) for bm in SIDES for bn in SIDES)]
+        results = [default, *(TileShape(bm, bn, default.bk) for bm in SIDES for bn in SIDES)]
         alike = workload.m == workload.n  # then the mirror image of a tile moves the same
-        return [tile for tile in dict.fromkeys(found) if not (alike and tile.bm > tile.bn)]
+        return [tile for tile in dict.fromkeys(results) if not (alike and tile.bm > tile.bn)]
 
     def operands(self, workload: Gemm) -> tuple[str, ...]:
         return "A", "B"
@@ -84,7 +84,7 @@ class GemmSpace(Space[Gemm, GemmBands]):
         along = cols if recipe.axis == "m" else rows
         for heights in near_heights(recipe.heights):
             yield replace(recipe, heights=heights)
-        yield from flipped(recipe, "snake", "sawtooth", "shift", "whole")
+        yield from flipped(recipe)
         most, height = config.wave_blocks, recipe.heights[0]
         for wave in {0, whole_columns(height, most), most // 8 * 8, most // 4 * 4}:
             if wave == 0 or LEAST_WAVE * most <= wave < most:

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
-from typing import Any, Generic, TypeVar
+from typing import Any, Generic, Protocol, TypeVar
 
 import numpy as np
 
@@ -84,12 +84,25 @@ class Space(ABC, Generic[W, R]):
 
 def changed(recipe: R, **fields: Any) -> R:
     """The recipe with some fields of other values."""
-    return replace(recipe, **fields)  # type: ignore[type-var]
+    made: Any = recipe  # a dataclass, as every recipe is
+    other: R = replace(made, **fields)
+    return other
 
 
-def flipped(recipe: R, *flags: str) -> list[R]:
+class Flagged(Recipe, Protocol):
+    """A recipe of which some things are done or not."""
+
+    @property
+    def flags(self) -> Mapping[str, bool]:
+        """Each by name."""
+
+
+F = TypeVar("F", bound=Flagged)
+
+
+def flipped(recipe: F) -> list[F]:
     """The recipe with one of its flags turned, for each."""
-    return [changed(recipe, **{flag: not getattr(recipe, flag)}) for flag in flags]
+    return [changed(recipe, **{flag: not given}) for flag, given in recipe.flags.items()]
 
 
 def spread(most: int, count: int) -> list[int]:
@@ -109,28 +122,28 @@ def spread(most: int, count: int) -> list[int]:
 
 def band_choices(tiles: int, count: int) -> list[tuple[int, ...]]:
     """Heights to begin with: one height and a rest, or as even as can be, for about ``count`` heights."""
-    found = []
+    results = []
     for height in spread(tiles, count):
-        found += [cut_heights(tiles, height), even_heights(tiles, -(-tiles // height))]
-    return list(dict.fromkeys(found))
+        results += [cut_heights(tiles, height), even_heights(tiles, -(-tiles // height))]
+    return list(dict.fromkeys(results))
 
 
 def near_heights(heights: tuple[int, ...]) -> list[tuple[int, ...]]:
     """Heights a little off: a tile moved from a band to another, the common height changed, a band more or less."""
     tiles, count = sum(heights), len(heights)
-    found = [heights[::-1]]
+    results = [heights[::-1]]
     for step in (1, 2, 4):
         for base in {max(heights), heights[0]}:
-            found += [cut_heights(tiles, h) for h in (base + step, base - step) if 1 <= h <= tiles]
+            results += [cut_heights(tiles, h) for h in (base + step, base - step) if 1 <= h <= tiles]
         for give, take in {(0, -1), (-1, 0), (0, count // 2), (count // 2, 0), (-2 % count, -1), (-1, -2 % count)}:
-            moved = list(heights)
-            moved[give] -= step
-            moved[take] += step
-            if min(moved) >= 1 and sum(moved) == tiles:
-                found.append(tuple(moved))
-    found += [even_heights(tiles, bands) for bands in (count - 1, count, count + 1) if 1 <= bands <= tiles]
+            traffic = list(heights)
+            traffic[give] -= step
+            traffic[take] += step
+            if min(traffic) >= 1 and sum(traffic) == tiles:
+                results.append(tuple(traffic))
+    results += [even_heights(tiles, bands) for bands in (count - 1, count, count + 1) if 1 <= bands <= tiles]
     if count > 1:  # the last two as one, and the last in two
-        found.append((*heights[:-2], heights[-2] + heights[-1]))
+        results.append((*heights[:-2], heights[-2] + heights[-1]))
     if heights[-1] > 1:
-        found.append((*heights[:-1], *even_heights(heights[-1], 2)))
-    return [each for each in dict.fromkeys(found) if each != heights]
+        results.append((*heights[:-1], *even_heights(heights[-1], 2)))
+    return [each for each in dict.fromkeys(results) if each != heights]

@@ -8,18 +8,19 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
+from fractions import Fraction
 from importlib import import_module
 from pathlib import Path
 
-from pebble.cdag.base import Dag
 from pebble.cdag.gemm import gemm_dag
 from pebble.cdag.patterns import diamond_dag, tree_dag
-from pebble.game import Game, Variant
+from pebble.game import BufferModel, Game, Variant
 from pebble.solvers.gemm_shape import Shape, recognise
+from pebble.solvers.heuristic import solve_alone
 from pebble.solvers.result import Incumbent, Problem
 from pebble.traces.jit import Lazy, tell_compiling
 
-__all__ = ["find_small_gemm", "solve_search"]
+__all__ = ["find_small_gemm", "solve_search", "solve_several"]
 
 LARGEST_SIDE = 5  # symmetries are packed with 8 bits per side, and 5! = 120
 LARGEST_BITS = 64
@@ -31,8 +32,24 @@ def solve_search(best: Incumbent) -> str:
     """Search for the optimum and prove it; InputError where the game is too large, or weighted with recomputation."""
     game = best.problem.game
     kind = "recompute" if game.variant.recompute else "general" if find_small_gemm(game) is None else "gemm"
+    if kind == "general":
+        from pebble.solvers.search.dag_model import build_dag_model
+
+        build_dag_model(game, best.problem.capacity)  # what it refuses needs nothing compiled
     _compile(kind, best)
     return _run(kind, best)
+
+
+def solve_several(best: Incumbent) -> str:
+    """The same where there are several memories, from the best pebbling of one; InputError for what is too large."""
+    from pebble.solvers.several.rules import check_size
+
+    check_size(best.problem)
+    solve_alone(best)
+    if best.closed:
+        return "proved optimal"
+    _compile("several", best)
+    return _run("several", best)
 
 
 def find_small_gemm(game: Game) -> Shape | None:
@@ -52,6 +69,10 @@ def _run(kind: str, best: Incumbent) -> str:
         from pebble.solvers.search.general import GeneralSearch
 
         return GeneralSearch(best).run()
+    if kind == "several":
+        from pebble.solvers.several.state_search import BufferSearch
+
+        return BufferSearch(best).run()
     from pebble.solvers.search.gemm_search import GemmSearch
 
     shape = find_small_gemm(best.problem.game)
@@ -59,21 +80,26 @@ def _run(kind: str, best: Incumbent) -> str:
     return GemmSearch(best, shape).run()
 
 
-_SMALL: dict[str, tuple[Callable[[], Dag], Variant, int]] = {
-    "gemm": (lambda: gemm_dag(2, 3, 3), Variant.IN_PLACE, 5),
-    "general": (lambda: diamond_dag(4), Variant.ONE_SHOT, 3),
-    "recompute": (lambda: tree_dag(4), Variant.RECOMPUTE, 3),
+_SMALL: dict[str, Callable[[], Problem]] = {
+    "gemm": lambda: Problem(Game.from_dag(gemm_dag(2, 3, 3), Variant.IN_PLACE), 5),
+    "general": lambda: Problem(Game.from_dag(diamond_dag(4), Variant.ONE_SHOT), 3),
+    "recompute": lambda: Problem(Game.from_dag(tree_dag(4), Variant.RECOMPUTE), 3),
+    "several": lambda: Problem(
+        Game.from_dag(gemm_dag(2, 2, 1)), 3, buffers=BufferModel("connected", 2, Fraction(1, 2)), most_tasks_per_sm=2
+    ),
 }
 # the function of each search that calls all the others
 _COMPILED = {
     "gemm": "pebble.solvers.search.gemm_astar:advance",
     "general": "pebble.solvers.search.dag_layers:advance",
     "recompute": "pebble.solvers.search.recompute:_advance",
+    "several": "pebble.solvers.several.astar:advance",
 }
-_TOLD = {
+_DESCRIBED = {
     "gemm": "small GEMMs",
     "general": "games without recomputation",
     "recompute": "games with recomputation",
+    "several": "games with several memories",
 }
 _compiled: set[str] = set()
 
@@ -81,11 +107,10 @@ _compiled: set[str] = set()
 def _is_cold(kind: str) -> bool:
     """Whether numba has no compiled code of a search in its folder."""
     module, _, name = _COMPILED[kind].partition(":")
-    loop = getattr(import_module(module), name)
-    cache = getattr(loop.made() if isinstance(loop, Lazy) else loop, "_cache", None)
-    folder = getattr(cache, "cache_path", None)
+    loop = vars(import_module(module))[name]
+    compiled = loop.made() if isinstance(loop, Lazy) else loop
     short = module.rpartition(".")[2]
-    return folder is not None and not any(Path(folder).glob(f"{short}.{name}-*.nbi"))
+    return not any(Path(compiled.stats.cache_path).glob(f"{short}.{name}-*.nbi"))
 
 
 def _compile(kind: str, best: Incumbent) -> None:
@@ -96,12 +121,10 @@ def _compile(kind: str, best: Incumbent) -> None:
     if kind in _compiled:
         return
     if _is_cold(kind):
-        tell_compiling(f"the search for {_TOLD[kind]}", "15 to 60 s, which no time limit counts")
-    build, variant, capacity = _SMALL[kind]
+        tell_compiling(f"the search for {_DESCRIBED[kind]}", "15 to 60 s, which no time limit counts")
     began = time.monotonic()
     best.put_off(_PATIENCE_SECONDS)
-    small = Problem(Game.from_dag(build(), variant), capacity)
-    _run(kind, Incumbent(small, _PATIENCE_SECONDS, best.stop))
+    _run(kind, Incumbent(_SMALL[kind](), _PATIENCE_SECONDS, best.stop))
     took = time.monotonic() - began
     best.put_off(took - _PATIENCE_SECONDS, started=took)
     if took > 3:

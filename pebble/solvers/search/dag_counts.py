@@ -21,11 +21,24 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from pebble.solvers.search.bits import EXHAUSTED, FULL, ONE, RUNNING, ZERO, borrowed, mix, popcount
+from pebble.solvers.search.bits import (
+    EXHAUSTED,
+    FULL,
+    I32,
+    I64,
+    ONE,
+    RUNNING,
+    U64,
+    ZERO,
+    borrowed,
+    mix,
+    popcount,
+    signed,
+    slot_of,
+)
 from pebble.solvers.search.dag_model import DagModel
 from pebble.traces.jit import jit
 
-U64 = NDArray[np.uint64]
 MOST_IDEALS = 1 << 20
 MOST_STATES = 1 << 25  # ideals times counts: some seconds
 _STEPS = 1 << 21  # kept at once
@@ -39,7 +52,7 @@ class Counted(NamedTuple):
 
     done: U64
     """Tasks done (2 words)."""
-    table: NDArray[np.int32]
+    table: I32
     values: NDArray[np.uint8]
     """values[i, red * (dirty + 1) + d]."""
     dirty: int
@@ -64,23 +77,44 @@ def count_game(mod: DagModel, over: Callable[[], bool]) -> Counted:
     if status == FULL or size * reds > MOST_STATES:
         return no_counts()
     dirty = min(mod.capacity, MOST_STATES // (size * reds) - 1, _MOST_STEPS // (reds * _steps_from_each(mod)) - 1)
-    found = Counted(done[:size], table, np.zeros((size, reds * (dirty + 1)), np.uint8), dirty)
+    result = Counted(done[:size], table, np.zeros((size, reds * (dirty + 1)), np.uint8), dirty)
     steps, alive = _no_steps(mod, dirty), np.empty((size, 4), np.uint64)
     for end in range(size, 0, -_SLICE_IDEALS):
         if over():
             return no_counts()
-        _price_back(mod, found, steps, alive, max(0, end - _SLICE_IDEALS), end)
-    return found
+        _price_back(mod, result, steps, alive, max(0, end - _SLICE_IDEALS), end)
+    return result
 
 
 class _Steps(NamedTuple):
     """What tasks of a kind do to the counts, kind by kind: most tasks of a game are of few kinds."""
 
-    kinds: NDArray[np.int64]
+    kinds: I64
     """The kind in each row, or 0, and how many steps it has."""
-    counts: NDArray[np.int32]
+    counts: I32
     """From and to, as columns of `Counted.values`, ascending in the first."""
     costs: NDArray[np.uint16]
+
+
+class _Task(NamedTuple):
+    """A kind of task by what the counts see of it."""
+
+    room: int
+    """Places that are left beside its operands and its result."""
+    stay: int
+    """Operands that are needed again."""
+    held: int
+    """1 where the result is needed."""
+    soiled: int
+    """1 where it may be dirty then."""
+    wanted: int
+    """Operands, and a cell that was begun, which may be red before."""
+    may: int
+    """Those of them that may be dirty, and ..."""
+    lost: int
+    """... those of these that are not needed again."""
+    slides: int
+    """1 where an operand that is needed again may give its place to the result."""
 
 
 def _steps_from_each(mod: DagModel) -> int:
@@ -99,38 +133,26 @@ def _no_steps(mod: DagModel, dirty: int) -> _Steps:
 
 
 @jit
-def _slot(done, table, d0, d1):  # type: ignore[no-untyped-def]
-    size = len(table)
-    where = np.int64(mix(d0, d1) & np.uint64(size - 1))
-    while table[where] != 0:
-        i = table[where] - 1
-        if done[i, 0] == d0 and done[i, 1] == d1:
-            break
-        where = (where + 1) & (size - 1)
-    return where
-
-
-@jit
-def place_of(counted, d0, d1):  # type: ignore[no-untyped-def]
+def place_of(counted: Counted, d0: np.uint64, d1: np.uint64) -> int:
     """The number of an ideal in the table, or -1."""
-    return np.int64(counted.table[_slot(counted.done, counted.table, d0, d1)]) - 1
+    return signed(counted.table[slot_of(counted.done, counted.table, d0, d1)]) - 1
 
 
 @jit
-def counted_bound(values, most, place, red, dirty):  # type: ignore[no-untyped-def]
+def counted_bound(values: NDArray[np.uint8], most: int, place: int, red: int, dirty: int) -> int:
     """What a position at that place still pays at least, by `Counted.values` and the most dirty items told apart."""
     if place < 0:
-        return np.int64(0)
-    return np.int64(values[place, red * (most + 1) + min(dirty, most)])
+        return 0
+    return signed(values[place, red * (most + 1) + min(dirty, most)])
 
 
 @jit
-def _enter(mod, done, table, counts, work):  # type: ignore[no-untyped-def]
+def _enter(mod: DagModel, done: U64, table: I32, counts: I64, work: int) -> int:
     """Enter what up to `work` ideals lead to (counts: entered, looked at): RUNNING, EXHAUSTED at the end, or FULL."""
     mod, done, table = borrowed((mod, done, table))
     if counts[0] == 0:
         done[0] = 0
-        table[_slot(done, table, ZERO, ZERO)] = 1
+        table[slot_of(done, table, ZERO, ZERO)] = 1
         counts[0] = 1
     before = mod.before
     while work > 0 and counts[1] < counts[0]:
@@ -143,7 +165,7 @@ def _enter(mod, done, table, counts, work):  # type: ignore[no-untyped-def]
             if (before[t, 0] & ~d0) | (before[t, 1] & ~d1):
                 continue
             e0, e1 = (d0 | ONE << np.uint64(t), d1) if t < 64 else (d0, d1 | ONE << np.uint64(t - 64))
-            where = _slot(done, table, e0, e1)
+            where = slot_of(done, table, e0, e1)
             if table[where] == 0:
                 new = counts[0]
                 if new >= len(done):
@@ -155,7 +177,9 @@ def _enter(mod, done, table, counts, work):  # type: ignore[no-untyped-def]
 
 
 @jit
-def _live(mod, d0, d1):  # type: ignore[no-untyped-def]
+def _live(
+    mod: DagModel, d0: np.uint64, d1: np.uint64
+) -> tuple[np.uint64, np.uint64, np.uint64, np.uint64, np.uint64, np.uint64]:
     """Items still needed, and of those that were touched, those that may be dirty (2 words each)."""
     need0, need1, live0, live1, dear0, dear1 = ZERO, ZERO, ZERO, ZERO, ZERO, ZERO
     for x in range(mod.items):
@@ -184,7 +208,7 @@ def _live(mod, d0, d1):  # type: ignore[no-untyped-def]
 
 
 @jit
-def _price_back(mod, counted, steps, alive, start, end):  # type: ignore[no-untyped-def]
+def _price_back(mod: DagModel, counted: Counted, steps: _Steps, alive: U64, start: int, end: int) -> None:
     """The least costs of the ideals from `start` to `end`; those after them are known, and what is `alive` there."""
     mod, counted, steps, alive = borrowed((mod, counted, steps, alive))
     capacity, most = mod.capacity, counted.dirty
@@ -212,7 +236,7 @@ def _price_back(mod, counted, steps, alive, start, end):  # type: ignore[no-unty
             own = ONE << np.uint64(x & 63)
             own0, own1 = (own, ZERO) if x < 64 else (ZERO, own)
             o0, o1 = mod.operands[t, 0], mod.operands[t, 1]
-            room = capacity - popcount(o0) - popcount(o1) - 1
+            free_capacity = capacity - popcount(o0) - popcount(o1) - 1
             stay = popcount(o0 & later0) + popcount(o1 & later1)
             held = 1 if (own0 & later0) | (own1 & later1) != ZERO else 0
             soiled = 1 if (own0 & late0) | (own1 & late1) != ZERO else 0
@@ -222,17 +246,19 @@ def _price_back(mod, counted, steps, alive, start, end):  # type: ignore[no-unty
             lost = may - popcount(o0 & dear0 & later0) - popcount(o1 & dear1 & later1)
             slides = 1 if mod.sliding else 0
             if slides and (o0 & ~later0) | (o1 & ~later1) != ZERO:
-                room += 1
+                free_capacity += 1
                 slides = 0
             kind = (
-                ((((room * 256 + stay) * 256 + wanted) * 256 + may) * 256 + lost) * 8 + held * 4 + soiled * 2 + slides
+                ((((free_capacity * 256 + stay) * 256 + wanted) * 256 + may) * 256 + lost) * 8
+                + held * 4
+                + soiled * 2
+                + slides
             )
-            row = np.int64(mix(np.uint64(kind), ZERO) & np.uint64(len(kinds) - 1))
+            row = signed(mix(np.uint64(kind), ZERO) & np.uint64(len(kinds) - 1))
             if kinds[row, 0] != kind + 1:
                 kinds[row, 0] = kind + 1
-                kinds[row, 1] = _steps_of(
-                    counts[row], costs[row], capacity, most, room, stay, held, soiled, wanted, may, lost, slides
-                )
+                task = _Task(free_capacity, stay, held, soiled, wanted, may, lost, slides)
+                kinds[row, 1] = _steps_of(counts[row], costs[row], capacity, most, task)
             for e in range(kinds[row, 1]):
                 at = counts[row, e, 0]
                 if at >= over:
@@ -241,8 +267,9 @@ def _price_back(mod, counted, steps, alive, start, end):  # type: ignore[no-unty
 
 
 @jit
-def _steps_of(counts, costs, capacity, most, room, stay, held, soiled, wanted, may, lost, slides):  # type: ignore[no-untyped-def]
+def _steps_of(counts: I32, costs: NDArray[np.uint16], capacity: int, most: int, task: _Task) -> int:
     """Write down what a kind of task does from each number of red and dirty items; how many steps there are."""
+    free_capacity, stay, held, soiled, wanted, may, lost, slides = task
     width, e = most + 1, 0
     for red in range(capacity + 1):
         for dirty in range(min(red, most) + 1):
@@ -250,7 +277,7 @@ def _steps_of(counts, costs, capacity, most, room, stay, held, soiled, wanted, m
                 clean = red - dirty - min(red - dirty, wanted - passed)
                 soil = dirty - passed
                 kept = max(0, passed - lost) + soiled
-                leave = max(0, clean + soil - room)
+                leave = max(0, clean + soil - free_capacity)
                 after = clean + soil - leave + stay + held
                 if leave <= clean + soil:
                     for gone in range(max(0, leave - clean), min(leave, soil) + 1):

@@ -9,13 +9,11 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from pebble.errors import InputError
 from pebble.game import Game
-from pebble.solvers.search.bits import mask_of
+from pebble.solvers.search.bits import I64, U64, mask_of
 
-U64 = NDArray[np.uint64]
 LARGEST = 128
 _WORD = (1 << 64) - 1
 
@@ -27,7 +25,7 @@ class DagModel(NamedTuple):
     items: int
     capacity: int
     sliding: bool
-    target: NDArray[np.int64]
+    target: I64
     operands: U64
     """operands[t]: items."""
     before: U64
@@ -47,9 +45,9 @@ class DagModel(NamedTuple):
     """needed_from[t]: items that t, or a task that must follow it, reads."""
     needed_after: U64
     """needed_after[t]: items that a task which must follow t reads."""
-    twins: NDArray[np.int64]
+    twins: I64
     """The items with a twin, ascending."""
-    twin: NDArray[np.int64]
+    twin: I64
     """twin[x]: the input before x with the same uses, or -1; such inputs are interchangeable."""
 
 

@@ -5,10 +5,9 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
-U64 = NDArray[np.uint64]
-I32 = NDArray[np.int32]
+from pebble.solvers.search.bits import I32, I64, U64
+
 BYTES_PER_POSITION = 6 * 8 + 3 * 4
 
 # columns of Positions.words and Positions.numbers
@@ -27,13 +26,13 @@ class Positions(NamedTuple):
     """Cost plus bound, parent or -1, ideal."""
     layers: I32
     """The first ideal with a position of each number of tasks done, or -1."""
-    counts: NDArray[np.int64]
+    counts: I64
     """By the names above; the goal is the position from which the cheapest end was reached, or -1."""
     found: U64
     """Of a move looked for: task, source + 1, evicted items (2 words)."""
     better: U64
     """While a position is expanded, for each of its red items those (2 words) that may leave in its place."""
-    choice: NDArray[np.int64]
+    choice: I64
     """And for a task: items that may leave, those chosen of them, results' sources and their fees, row by row."""
 
 

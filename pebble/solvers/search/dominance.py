@@ -17,7 +17,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from pebble.solvers.search.bits import ONE, ZERO, lowest, popcount
+from pebble.solvers.search.bits import I32, ONE, U64, ZERO, Pair, lowest, popcount, signed
 from pebble.solvers.search.dag_positions import AFTER, COST
 from pebble.solvers.search.ideals import HEAD, LIVE, PURE, ROW, SINGLE
 from pebble.traces.jit import inlined, jit
@@ -26,35 +26,38 @@ SCANNED = 2048  # positions of an ideal that a new one is held against
 
 
 @inlined
-def _price(a0, a1, ca0, ca1, b0, b1, cb0, cb1):  # type: ignore[no-untyped-def]
-    """What it costs, without exchanges, to make a position (red a, clean ca) as good as another (b, cb)."""
-    only0, only1 = a0 & ~b0, a1 & ~b1
-    price = popcount(only0) + popcount(only1) + popcount(only0 & ~ca0) + popcount(only1 & ~ca1)
-    return price + popcount(a0 & ~ca0 & b0 & cb0) + popcount(a1 & ~ca1 & b1 & cb1)
+def _price(a: Pair, clean_a: Pair, b: Pair, clean_b: Pair) -> int:
+    """What it costs, without exchanges, to make a position with red a as good as another one with red b."""
+    only0, only1 = a[0] & ~b[0], a[1] & ~b[1]
+    price = popcount(only0) + popcount(only1) + popcount(only0 & ~clean_a[0]) + popcount(only1 & ~clean_a[1])
+    stored0, stored1 = a[0] & ~clean_a[0] & b[0] & clean_b[0], a[1] & ~clean_a[1] & b[1] & clean_b[1]
+    return price + popcount(stored0) + popcount(stored1)
 
 
 @jit
-def _exchanged(words, rows, i, row, a0, a1, ca0, ca1, b0, b1, cb0, cb1, price):  # type: ignore[no-untyped-def]
+def _exchanged(
+    words: U64, rows: U64, i: int, row: int, a: Pair, clean_a: Pair, b: Pair, clean_b: Pair, price: int
+) -> int:
     """The same with exchanges, for two positions of ideal i, from what it costs without."""
-    only0, only1, other0, other1 = a0 & ~b0, a1 & ~b1, b0 & ~a0, b1 & ~a1
+    only0, only1, other0, other1 = a[0] & ~b[0], a[1] & ~b[1], b[0] & ~a[0], b[1] & ~a[1]
     live0, live1 = words[i, LIVE], words[i, LIVE + 1]
     while (other0 | other1) and (only0 | only1):
         if other0:
             z = other0 & (~other0 + ONE)
             other0 ^= z
             at = row + popcount(live0 & (z - ONE))
-            dirty = z & ~cb0
+            dirty = z & ~clean_b[0]
         else:
             z = other1 & (~other1 + ONE)
             other1 ^= z
             at = row + popcount(live0) + popcount(live1 & (z - ONE))
-            dirty = z & ~cb1
+            dirty = z & ~clean_b[1]
         y0, y1 = rows[at, 0] & only0, rows[at, 1] & only1
         if not (y0 | y1):
             continue
         price -= 1
         if dirty:
-            s0, s1 = y0 & ~ca0 & words[i, SINGLE], y1 & ~ca1 & words[i, SINGLE + 1]
+            s0, s1 = y0 & ~clean_a[0] & words[i, SINGLE], y1 & ~clean_a[1] & words[i, SINGLE + 1]
             if s0 | s1:
                 price -= 1
                 y0, y1 = s0, s1
@@ -66,24 +69,26 @@ def _exchanged(words, rows, i, row, a0, a1, ca0, ca1, b0, b1, cb0, cb1, price): 
 
 
 @jit
-def beaten(words, ideal_words, ideal_numbers, rows, i, r0, r1, c0, c1, cost):  # type: ignore[no-untyped-def]
-    """Whether a position there is as good as the one given (red r, clean c); what the given one beats goes."""
+def beaten(
+    words: U64, ideal_words: U64, ideal_numbers: I32, rows: U64, i: int, red: Pair, clean: Pair, cost: int
+) -> bool:
+    """Whether a position there is as good as the one given; what the given one beats goes."""
     pure0, pure1 = ideal_words[i, PURE], ideal_words[i, PURE + 1]
     row = ideal_numbers[i, ROW]
-    last = np.int64(-1)
-    s = np.int64(ideal_numbers[i, HEAD])
+    last = -1
+    s = signed(ideal_numbers[i, HEAD])
     looked = price = 0
     while s >= 0 and looked < SCANNED:
         looked += 1
-        q0, q1 = words[s, 0], words[s, 1]
-        clean0, clean1 = q0 & (words[s, 2] | pure0), q1 & (words[s, 3] | pure1)
-        gap = cost - np.int64(words[s, COST])
-        following = np.int64(words[s, AFTER]) - 1
+        there = words[s, 0], words[s, 1]
+        clean_there = there[0] & (words[s, 2] | pure0), there[1] & (words[s, 3] | pure1)
+        gap = cost - signed(words[s, COST])
+        following = signed(words[s, AFTER]) - 1
         # an exchange saves 2 at most, and there are no more than items that only the other has
         if gap >= 0:
-            price = _price(q0, q1, clean0, clean1, r0, r1, c0, c1)
-            if gap < price <= gap + 2 * (popcount(r0 & ~q0) + popcount(r1 & ~q1)):
-                price = _exchanged(ideal_words, rows, i, row, q0, q1, clean0, clean1, r0, r1, c0, c1, price)
+            price = _price(there, clean_there, red, clean)
+            if gap < price <= gap + 2 * (popcount(red[0] & ~there[0]) + popcount(red[1] & ~there[1])):
+                price = _exchanged(ideal_words, rows, i, row, there, clean_there, red, clean, price)
         if gap >= 0 and price <= gap:
             if last >= 0:  # to the front: what beat one beats others soon
                 words[last, AFTER] = np.uint64(following + 1)
@@ -91,9 +96,9 @@ def beaten(words, ideal_words, ideal_numbers, rows, i, r0, r1, c0, c1, cost):  #
                 ideal_numbers[i, HEAD] = s
             return True
         if gap <= 0:
-            price = _price(r0, r1, c0, c1, q0, q1, clean0, clean1)
-            if -gap < price <= 2 * (popcount(q0 & ~r0) + popcount(q1 & ~r1)) - gap:
-                price = _exchanged(ideal_words, rows, i, row, r0, r1, c0, c1, q0, q1, clean0, clean1, price)
+            price = _price(red, clean, there, clean_there)
+            if -gap < price <= 2 * (popcount(there[0] & ~red[0]) + popcount(there[1] & ~red[1])) - gap:
+                price = _exchanged(ideal_words, rows, i, row, red, clean, there, clean_there, price)
         if gap <= 0 and price <= -gap:
             if last < 0:
                 ideal_numbers[i, HEAD] = following
@@ -107,7 +112,7 @@ def beaten(words, ideal_words, ideal_numbers, rows, i, r0, r1, c0, c1, cost):  #
 
 
 @jit
-def exchanges(better, ideal_words, ideal_numbers, rows, here, r0, r1, clean0, clean1):  # type: ignore[no-untyped-def]
+def exchanges(better: U64, ideal_words: U64, ideal_numbers: I32, rows: U64, here: int, red: Pair, clean: Pair) -> None:
     """For each red item of a position, the red items (2 words of `better`) that may leave in its place, by exchange."""
     better[:] = ZERO
     row = ideal_numbers[here, ROW]
@@ -117,12 +122,12 @@ def exchanges(better, ideal_words, ideal_numbers, rows, here, r0, r1, clean0, cl
         x0 ^= z0
         x1 ^= z1
         row += 1
-        if (z0 & r0) | (z1 & r1) == ZERO:
+        if (z0 & red[0]) | (z1 & red[1]) == ZERO:
             continue
-        y0, y1 = rows[row - 1, 0] & r0 & ~z0, rows[row - 1, 1] & r1 & ~z1
-        if (z0 & ~clean0) | (z1 & ~clean1):
-            y0 &= ideal_words[here, SINGLE] & ~clean0
-            y1 &= ideal_words[here, SINGLE + 1] & ~clean1
+        y0, y1 = rows[row - 1, 0] & red[0] & ~z0, rows[row - 1, 1] & red[1] & ~z1
+        if (z0 & ~clean[0]) | (z1 & ~clean[1]):
+            y0 &= ideal_words[here, SINGLE] & ~clean[0]
+            y1 &= ideal_words[here, SINGLE + 1] & ~clean[1]
         while y0:
             y = lowest(y0)
             y0 &= y0 - ONE
@@ -133,7 +138,7 @@ def exchanges(better, ideal_words, ideal_numbers, rows, here, r0, r1, clean0, cl
             y1 &= y1 - ONE
             better[y, 0] |= z0
             better[y, 1] |= z1
-    x0, x1 = r0, r1
+    x0, x1 = red
     while x0 | x1:  # of two that each may leave in place of the other, the first goes
         z = lowest(x0) if x0 else 64 + lowest(x1)
         if x0:

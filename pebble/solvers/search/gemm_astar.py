@@ -12,18 +12,57 @@ a position is entered is its least.
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import numpy as np
-from numba import njit
 
-from pebble.solvers.search.bits import EXHAUSTED, FULL, GROW, ONE, RUNNING, ZERO, bit, borrowed, lowest, popcount
-from pebble.solvers.search.gemm_canon import class_of, least_image
-from pebble.solvers.search.gemm_model import touched_twice
-from pebble.solvers.search.gemm_table import NEVER, find_node, scope
-from pebble.solvers.search.positions import LEVELS, enter, expanded, next_position
+from pebble.solvers.search.bits import (
+    EXHAUSTED,
+    FULL,
+    GROW,
+    I32,
+    I64,
+    ONE,
+    RUNNING,
+    U64,
+    ZERO,
+    bit,
+    borrowed,
+    lowest,
+    popcount,
+    signed,
+    stepped,
+)
+from pebble.solvers.search.gemm_canon import Classes, class_of, least_image
+from pebble.solvers.search.gemm_model import Model, touched_twice
+from pebble.solvers.search.gemm_table import NEVER, Table, find_node, scope
+from pebble.solvers.search.positions import LEVELS, Positions, enter, expanded, next_position
+from pebble.traces.jit import inlined, jit
 
 
-@njit(cache=True, nogil=True)
-def settle(mod, D, R, log):  # type: ignore[no-untyped-def]
+class Space(NamedTuple):
+    """What a search reads and writes."""
+
+    mod: Model
+    cls: Classes
+    known: Table
+    """The pattern table, without values where there is none."""
+    pos: Positions
+    slots: I32
+    """The hash table of positions."""
+
+
+class Sought(NamedTuple):
+    """A canonical position that the moves on the way are asked for; an empty one is none."""
+
+    goal: U64
+    cost: int
+    log: U64
+    """What runs on the way there, as `settle` writes it."""
+
+
+@jit
+def settle(mod: Model, D: np.uint64, R: np.uint64, log: U64) -> tuple[np.uint64, np.uint64, int]:
     """Run what can run, drop what is useless, take what is free to take: (D, R, cost of the latter).
 
     A `log` that is not empty gets log[0, 0] rows: products done after a step, and the red set while they ran.
@@ -47,24 +86,24 @@ def settle(mod, D, R, log):  # type: ignore[no-untyped-def]
         if popcount(R) >= mod.capacity or mod.full == D:
             return D, R, cost
         _, twice, _ = touched_twice(mod, R)
-        found = -1
+        result = -1
         for x in range(mod.items_count):
             undone = mod.touches[x] & ~D
             if undone != ZERO and (undone & ~twice) == ZERO and not (R & bit(x)):
-                found = x
+                result = x
                 break
-        if found < 0:
+        if result < 0:
             return D, R, cost
-        if found < cbase or D & mod.touches[found]:
+        if result < cbase or D & mod.touches[result]:
             cost += 1
-        D |= mod.touches[found]
+        D |= mod.touches[result]
         if len(log) > 0:
             log[0, 0] += ONE
-            log[log[0, 0], 0], log[log[0, 0], 1] = D, R | bit(found)
+            log[log[0, 0], 0], log[log[0, 0], 1] = D, R | bit(result)
 
 
-@njit(cache=True, nogil=True)
-def compulsory_left(mod, D, R):  # type: ignore[no-untyped-def]
+@jit
+def compulsory_left(mod: Model, D: np.uint64, R: np.uint64) -> int:
     """What is certainly still to pay: a load per needed A or B, or touched unfinished C, that is not red."""
     cost = 0
     cbase = (mod.m + mod.n) * mod.k
@@ -76,13 +115,13 @@ def compulsory_left(mod, D, R):  # type: ignore[no-untyped-def]
     return cost
 
 
-@njit(cache=True, nogil=True)
-def table_bound(mod, cls, pat, nodes, V, offsets, D, R, c, g):  # type: ignore[no-untyped-def]
+@jit
+def table_bound(mod: Model, cls: Classes, known: Table, D: np.uint64, R: np.uint64, c: int, g: int) -> int:
     """V of the position's pattern; 0 where the table has no entry, 255 where no play reaches the end."""
     undone = least_image(mod, cls, c, g, scope(mod, R) & ~D)
-    slot = nodes[find_node(pat, nodes, c, undone)]
+    slot = known.nodes[find_node(known.patterns, known.nodes, c, undone)]
     if slot == 0:
-        return np.int64(0)
+        return 0
     untouched, stored = 0, 0
     for x in range((mod.m + mod.n) * mod.k, mod.items_count):
         if (D & mod.touches[x]) == ZERO:
@@ -90,34 +129,79 @@ def table_bound(mod, cls, pat, nodes, V, offsets, D, R, c, g):  # type: ignore[n
         elif mod.touches[x] & ~D and not R & bit(x):
             stored += 1
     left = popcount(mod.full & ~D)
-    value = np.int64(V[offsets[untouched] + left - mod.k * untouched, slot - 1])
+    value = signed(known.values[known.offsets[untouched] + left - mod.k * untouched, slot - 1])
     # without detail V counts the store of an evicted accumulator with its reload, but it is paid already
     return value - stored if mod.detail == 0 and value != NEVER else value
 
 
-@njit(cache=True, nogil=True)
-def _is_goal(mod, cls, D, R, goal):  # type: ignore[no-untyped-def]
+@jit
+def _is_goal(mod: Model, cls: Classes, D: np.uint64, R: np.uint64, goal: U64) -> bool:
     """Whether (D, R) is an image of the canonical position sought."""
     if mod.full == D:
-        return mod.full == goal[0]
+        there: bool = mod.full == goal[0]
+        return there
     c, g = class_of(mod, cls, R)
-    return cls.red[c] == goal[1] and least_image(mod, cls, c, g, D) == goal[0]
+    there = cls.red[c] == goal[1] and least_image(mod, cls, c, g, D) == goal[0]
+    return there
 
 
-@njit(cache=True, nogil=True)
-def expand(mod, cls, pat, nodes, V, offsets, pos, table, s, D, R, level, layered, goal, goal_cost, log):  # type: ignore[no-untyped-def]
+@inlined
+def _list(victims: I64, rest: np.uint64) -> int:
+    """Enter the items of a word; how many."""
+    count = 0
+    while rest:
+        victims[count] = lowest(rest)
+        rest &= rest - ONE
+        count += 1
+    return count
+
+
+@inlined
+def _loads(mod: Model, D: np.uint64, missing: np.uint64) -> int:
+    """How many of the missing items are loaded: all but accumulators that are fresh."""
+    count = 0
+    while missing:
+        x = lowest(missing)
+        missing &= missing - ONE
+        if x < (mod.m + mod.n) * mod.k or D & mod.touches[x]:
+            count += 1
+    return count
+
+
+@inlined
+def _next_choice(pick: I64, evict: int, count: int) -> bool:
+    """Choose the next items to leave; False after the last."""
+    q = evict - 1
+    while q >= 0 and pick[q] == count - evict + q:
+        q -= 1
+    return stepped(pick, evict, q)
+
+
+@inlined
+def _bound(at: Space, paid: int, D: np.uint64, R: np.uint64, c: int, g: int, level: int) -> int:
+    """Cost so far plus bound, the table's where the cheap one does not exceed the level."""
+    f = paid + compulsory_left(at.mod, D, R)
+    if f <= level and at.known.values.shape[0] > 0:
+        f = max(f, paid + table_bound(at.mod, at.cls, at.known, D, R, c, g))
+    return f
+
+
+@jit
+def expand(at: Space, s: int, D: np.uint64, R: np.uint64, level: int, layered: bool, sought: Sought) -> int:
     """Enter the successors of position s up to this level; the next level at which it has one, or -1 when full.
 
     (D, R) is the position or an image of it. Successors queue at this level or, if `layered`, by the number of
-    products done. With a `goal` (a canonical position) nothing is entered: what runs on the way there, at `goal_cost`,
-    is left in `log`, the image reached in `found`, and -2 returned.
+    products done. Where a position is `sought` nothing is entered: what runs on the way there is left in its log, the
+    image reached in `found`, and -2 returned.
     """
-    paid = np.int64(pos.cost[s])
+    at, sought = borrowed((at, sought))
+    mod, cls, pos, goal, log = at.mod, at.cls, at.pos, sought.goal, sought.log
+    paid = signed(pos.cost[s])
     state = np.empty(2, np.uint64)
     cbase = (mod.m + mod.n) * mod.k
-    later = np.int64(LEVELS - 1)
+    later = LEVELS - 1
     base = paid + compulsory_left(mod, D, R)
-    room = mod.capacity - popcount(R)
+    capacity = mod.capacity - popcount(R)
     pick = np.zeros(4, np.int64)
     victims = np.zeros(64, np.int64)
     left = mod.full & ~D
@@ -125,39 +209,20 @@ def expand(mod, cls, pat, nodes, V, offsets, pos, table, s, D, R, level, layered
         t = lowest(left)
         left &= left - ONE
         missing = mod.needs[t] & ~R
-        evict = popcount(missing) - room
-        if evict < 0:
-            evict = 0
-        load = paid
-        rest = missing
-        while rest:
-            x = lowest(rest)
-            rest &= rest - ONE
-            if x < cbase or D & mod.touches[x]:
-                load += 1
-        count = 0
-        rest = R & ~mod.needs[t]
-        while rest:
-            x = lowest(rest)
-            rest &= rest - ONE
-            victims[count] = x
-            count += 1
+        evict = max(0, popcount(missing) - capacity)
+        load = paid + _loads(mod, D, missing)
+        count = _list(victims, R & ~mod.needs[t])
         if count < evict:
             continue
         for q in range(evict):
             pick[q] = q
         while True:
-            fine = base
-            smaller = R
-            stores = 0
+            smaller, stores = R, 0
             for q in range(evict):
                 x = victims[pick[q]]
                 smaller &= ~bit(x)
-                if x >= cbase:
-                    fine += 2
-                    stores += 1
-                else:
-                    fine += 1
+                stores += 1 if x >= cbase else 0
+            fine = base + evict + stores
             if fine > level:
                 later = min(later, fine)
             else:
@@ -165,19 +230,17 @@ def expand(mod, cls, pat, nodes, V, offsets, pos, table, s, D, R, level, layered
                 paid2 = load + stores + extra
                 pos.counts[4] += 1
                 f = paid2
-                c, g = np.int64(0), np.int64(0)
+                c, g = 0, 0
                 if len(goal) > 0:
-                    if paid2 == goal_cost and _is_goal(mod, cls, D2, R2, goal):
+                    if paid2 == sought.cost and _is_goal(mod, cls, D2, R2, goal):
                         pos.found[0], pos.found[1] = D2, R2
-                        return np.int64(-2)
+                        return -2
                     f = level + 1
                 elif mod.full != D2:
                     c, g = class_of(mod, cls, R2)
                     if c < 0:
-                        return np.int64(-1)
-                    f = paid2 + compulsory_left(mod, D2, R2)
-                    if f <= level and V.shape[0] > 0:
-                        f = max(f, paid2 + table_bound(mod, cls, pat, nodes, V, offsets, D2, R2, c, g))
+                        return -1
+                    f = _bound(at, paid2, D2, R2, c, g, level)
                 if f > level:
                     later = min(later, f)
                 elif mod.full == D2:
@@ -188,33 +251,25 @@ def expand(mod, cls, pat, nodes, V, offsets, pos, table, s, D, R, level, layered
                     level = paid2 - 1
                 else:
                     state[0], state[1] = least_image(mod, cls, c, g, D2), cls.red[c]
-                    if not enter(pos, table, state, paid2, s, popcount(D2) if layered else level, f):
-                        return np.int64(-1)
-            q = evict - 1
-            while q >= 0 and pick[q] == count - evict + q:
-                q -= 1
-            if q < 0:
+                    if not enter(pos, at.slots, state, paid2, s, popcount(D2) if layered else level, f):
+                        return -1
+            if not _next_choice(pick, evict, count):
                 break
-            pick[q] += 1
-            for r in range(q + 1, evict):
-                pick[r] = pick[r - 1] + 1
     return later
 
 
-@njit(cache=True, nogil=True)
-def advance(mod, cls, pat, nodes, V, offsets, pos, table, upper, work):  # type: ignore[no-untyped-def]
+@jit
+def advance(at: Space, upper: int, work: int) -> int:
     """Up to `work` expansions. Levels from counts[1] on; stops at `upper`, which is known to be reachable."""
-    mod, cls, pat, nodes, V, offsets, pos, table = borrowed((mod, cls, pat, nodes, V, offsets, pos, table))
-    goal, log = np.empty(0, np.uint64), np.empty((0, 2), np.uint64)
+    at = borrowed(at)
+    pos, sought = at.pos, Sought(np.empty(0, np.uint64), 0, np.empty((0, 2), np.uint64))
     if pos.counts[0] == 0:
-        c, g = class_of(mod, cls, ZERO)
-        f = compulsory_left(mod, ZERO, ZERO)
-        if V.shape[0] > 0:
-            f = max(f, table_bound(mod, cls, pat, nodes, V, offsets, ZERO, ZERO, c, g))
+        c, g = class_of(at.mod, at.cls, ZERO)
+        f = _bound(at, 0, ZERO, ZERO, c, g, LEVELS)
         pos.counts[1] = f
-        enter(pos, table, np.zeros(2, np.uint64), 0, -1, f, 0)
+        enter(pos, at.slots, np.zeros(2, np.uint64), 0, -1, f, 0)
     for _ in range(work):
-        if 2 * (pos.counts[0] + 4096) > len(table):
+        if 2 * (pos.counts[0] + 4096) > len(at.slots):
             return GROW
         s = next_position(pos, upper)
         if s < 0:
@@ -223,22 +278,22 @@ def advance(mod, cls, pat, nodes, V, offsets, pos, table, upper, work):  # type:
             continue
         pos.counts[2] += 1
         D, R, level = pos.words[s, 0], pos.words[s, 1], pos.counts[1]
-        later = expand(mod, cls, pat, nodes, V, offsets, pos, table, s, D, R, level, False, goal, 0, log)
+        later = expand(at, s, D, R, level, False, sought)
         status = expanded(pos, s, later, upper)
         if status != RUNNING:
             return status
     return RUNNING
 
 
-@njit(cache=True, nogil=True)
-def beam_layer(mod, cls, pat, nodes, V, offsets, pos, table, upper, layer, width, few):  # type: ignore[no-untyped-def]
+@jit
+def beam_layer(at: Space, upper: int, layer: int, width: int, few: int) -> int:
     """Expand the best `width` positions with `layer` products done, while there is room; FULL or RUNNING.
 
     Only successors on a position's own level are entered, and where those are `few` or less, on its next level too.
     A play found is in counts[3] and [6].
     """
-    mod, cls, pat, nodes, V, offsets, pos, table = borrowed((mod, cls, pat, nodes, V, offsets, pos, table))
-    goal, log = np.empty(0, np.uint64), np.empty((0, 2), np.uint64)
+    at = borrowed(at)
+    pos, sought = at.pos, Sought(np.empty(0, np.uint64), 0, np.empty((0, 2), np.uint64))
     tally = np.zeros(LEVELS, np.int64)
     s = pos.head[layer, 0]
     while s >= 0:
@@ -253,12 +308,12 @@ def beam_layer(mod, cls, pat, nodes, V, offsets, pos, table, upper, layer, width
     s = pos.head[layer, 0]
     while s >= 0:
         following = pos.queue[s]
-        bound = np.int64(pos.note[s])
+        bound = signed(pos.note[s])
         if pos.cost[s] >= 0 and (bound < last or (bound == last and spare > 0)):
             if bound == last:
                 spare -= 1
-            best = pos.counts[6] if pos.counts[3] >= 0 else np.int64(upper)
-            if 4 * (pos.counts[0] + 4096) > 3 * len(table):
+            best = pos.counts[6] if pos.counts[3] >= 0 else signed(upper)
+            if 4 * (pos.counts[0] + 4096) > 3 * len(at.slots):
                 return RUNNING
             if bound >= best:
                 s = following
@@ -266,12 +321,10 @@ def beam_layer(mod, cls, pat, nodes, V, offsets, pos, table, upper, layer, width
             before, line = pos.counts[0], bound
             while True:
                 D, R = pos.words[s, 0], pos.words[s, 1]
-                later = expand(
-                    mod, cls, pat, nodes, V, offsets, pos, table, s, D, R, line, True, goal, 0, log
-                )  # fmt: skip
+                later = expand(at, s, D, R, line, True, sought)
                 if later < 0:
                     return FULL
-                best = pos.counts[6] if pos.counts[3] >= 0 else np.int64(upper)
+                best = pos.counts[6] if pos.counts[3] >= 0 else signed(upper)
                 if later <= line or later >= best or pos.counts[0] >= before + few:
                     break
                 line = later

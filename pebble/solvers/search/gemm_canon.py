@@ -11,28 +11,25 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-from numba import njit
-from numpy.typing import NDArray
 
-from pebble.solvers.search.bits import ZERO, bit, mix
-from pebble.solvers.search.gemm_model import move_products, permute_items, transpose_items
-
-U64 = NDArray[np.uint64]
+from pebble.solvers.search.bits import I32, I64, U64, ZERO, bit, mix, signed
+from pebble.solvers.search.gemm_model import Model, move_products, permute_items, transpose_items
+from pebble.traces.jit import jit
 
 
 class Classes(NamedTuple):
     """Red sets up to symmetry, each with its stabiliser, and a cache from red set to class."""
 
     red: U64
-    first: NDArray[np.int64]
+    first: I64
     """first[c]: where the stabiliser of class c starts in `stabiliser` (first[c + 1]: where it ends)."""
-    stabiliser: NDArray[np.int32]
-    table: NDArray[np.int32]
+    stabiliser: I32
+    table: I32
     """Hash table of canonical red sets: class + 1, or 0."""
     cache_red: U64
-    cache_class: NDArray[np.int32]
-    cache_symmetry: NDArray[np.int32]
-    counts: NDArray[np.int64]
+    cache_class: I32
+    cache_symmetry: I32
+    counts: I64
     """counts[0]: classes, counts[1]: stabiliser entries, counts[2]: 1 when an array is full."""
 
 
@@ -50,8 +47,8 @@ def make_classes(max_classes: int = 1 << 24, cache_bits: int = 20) -> Classes:
     )
 
 
-@njit(cache=True, nogil=True)
-def _keys(mod, R, ki, kj, kl):  # type: ignore[no-untyped-def]
+@jit
+def _keys(mod: Model, R: np.uint64, ki: I64, kj: I64, kl: I64) -> None:
     """Invariant keys of the rows i, columns j and depths l of a red set, refined once by their neighbours."""
     m, n, k = mod.m, mod.n, mod.k
     cbase = (m + n) * k
@@ -95,8 +92,8 @@ def _keys(mod, R, ki, kj, kl):  # type: ignore[no-untyped-def]
             key[x] = refined[x]
 
 
-@njit(cache=True, nogil=True)
-def _sorting(perms, key, out):  # type: ignore[no-untyped-def]
+@jit
+def _sorting(perms: I64, key: I64, out: I64) -> int:
     """The permutations that put the keys in ascending order; how many."""
     size = len(key)
     count = 0
@@ -115,8 +112,8 @@ def _sorting(perms, key, out):  # type: ignore[no-untyped-def]
     return count
 
 
-@njit(cache=True, nogil=True)
-def canonical_red(mod, R, keep, out):  # type: ignore[no-untyped-def]
+@jit
+def canonical_red(mod: Model, R: np.uint64, keep: bool, out: I32) -> tuple[np.uint64, int, int]:
     """The canonical image of a red set and one symmetry that reaches it.
 
     With `keep`, also every symmetry with image R itself into `out` (meant for canonical R: its stabiliser);
@@ -142,26 +139,26 @@ def canonical_red(mod, R, keep, out):  # type: ignore[no-untyped-def]
     return best, chosen, kept
 
 
-@njit(cache=True, nogil=True)
-def class_of(mod, cls, R):  # type: ignore[no-untyped-def]
+@jit
+def class_of(mod: Model, cls: Classes, R: np.uint64) -> tuple[int, int]:
     """Class of a red set and a symmetry that takes it there; class -1 when the tables are full."""
-    slot = np.int64(mix(R, ZERO) & np.uint64(len(cls.cache_red) - 1))
+    slot = signed(mix(R, ZERO) & np.uint64(len(cls.cache_red) - 1))
     if cls.cache_red[slot] == R:
-        return np.int64(cls.cache_class[slot]), np.int64(cls.cache_symmetry[slot])
+        return signed(cls.cache_class[slot]), signed(cls.cache_symmetry[slot])
     empty = np.empty(0, np.int32)
     canon, g, _ = canonical_red(mod, R, False, empty)
     size = len(cls.table)
-    where: np.int64 = np.int64(mix(canon, np.uint64(77)) % np.uint64(size))
+    where = signed(mix(canon, np.uint64(77)) % np.uint64(size))
     while cls.table[where] != 0 and cls.red[cls.table[where] - 1] != canon:
         where += 1
         if where == size:
-            where = np.int64(0)
-    c = np.int64(cls.table[where]) - 1
+            where = 0
+    c = signed(cls.table[where]) - 1
     if c < 0:
         c = cls.counts[0]
         if c + 1 >= len(cls.red) or cls.counts[1] + mod.order >= len(cls.stabiliser):
             cls.counts[2] = 1
-            return np.int64(-1), np.int64(0)
+            return -1, 0
         cls.red[c] = canon
         start = cls.counts[1]
         _, _, kept = canonical_red(mod, canon, True, cls.stabiliser[start:])
@@ -172,16 +169,16 @@ def class_of(mod, cls, R):  # type: ignore[no-untyped-def]
     cls.cache_red[slot] = R
     cls.cache_class[slot] = c
     cls.cache_symmetry[slot] = g
-    return c, np.int64(g)
+    return c, g
 
 
-@njit(cache=True, nogil=True)
-def least_image(mod, cls, c, g, D):  # type: ignore[no-untyped-def]
+@jit
+def least_image(mod: Model, cls: Classes, c: int, g: int, D: np.uint64) -> np.uint64:
     """The canonical image of a set of products whose red set has class c by symmetry g."""
     D = move_products(mod, g, D)
     best = D
     for s in range(cls.first[c], cls.first[c + 1]):
-        image = move_products(mod, np.int64(cls.stabiliser[s]), D)
+        image = move_products(mod, signed(cls.stabiliser[s]), D)
         if image < best:
             best = image
     return best

@@ -10,12 +10,9 @@ from itertools import permutations
 from typing import NamedTuple
 
 import numpy as np
-from numba import njit
-from numpy.typing import NDArray
 
-from pebble.solvers.search.bits import ZERO, bit
-
-U64 = NDArray[np.uint64]
+from pebble.solvers.search.bits import I64, U64, ZERO, bit
+from pebble.traces.jit import jit
 
 
 class Model(NamedTuple):
@@ -33,9 +30,9 @@ class Model(NamedTuple):
     """touches[x]: the products that need item x."""
     needs: U64
     """needs[t]: the three items of product t."""
-    perm_i: NDArray[np.int64]
-    perm_j: NDArray[np.int64]
-    perm_l: NDArray[np.int64]
+    perm_i: I64
+    perm_j: I64
+    perm_l: I64
     table_j: U64
     """table_j[p, w]: the n-bit word w with its bits permuted by perm_j[p]."""
     table_l: U64
@@ -47,11 +44,11 @@ class Model(NamedTuple):
     """What the patterns remember, see the pattern table."""
 
 
-def _perms(size: int) -> NDArray[np.int64]:
+def _perms(size: int) -> I64:
     return np.array(list(permutations(range(size))), dtype=np.int64)
 
 
-def _word_table(perms: NDArray[np.int64]) -> U64:
+def _word_table(perms: I64) -> U64:
     size = perms.shape[1]
     table = np.zeros((len(perms), 1 << size), dtype=np.uint64)
     for p, perm in enumerate(perms):
@@ -83,8 +80,8 @@ def build_model(m: int, n: int, k: int, capacity: int, detail: int = 1) -> Model
 # A symmetry is packed in one integer: perm_i | perm_j << 8 | perm_l << 16 | transposed << 24.
 
 
-@njit(cache=True, nogil=True)
-def move_products(mod, g, D):  # type: ignore[no-untyped-def]
+@jit
+def move_products(mod: Model, g: int, D: np.uint64) -> np.uint64:
     """The image of a set of products under symmetry g."""
     pi, pj, pl = g & 255, (g >> 8) & 255, (g >> 16) & 255
     m, n, k = mod.m, mod.n, mod.k
@@ -100,8 +97,8 @@ def move_products(mod, g, D):  # type: ignore[no-untyped-def]
     return out
 
 
-@njit(cache=True, nogil=True)
-def transpose_items(mod, R):  # type: ignore[no-untyped-def]
+@jit
+def transpose_items(mod: Model, R: np.uint64) -> np.uint64:
     """The red set of the transposed problem (square shapes only)."""
     n, k = mod.n, mod.k
     block = np.uint64(n * k)
@@ -115,8 +112,8 @@ def transpose_items(mod, R):  # type: ignore[no-untyped-def]
     return out
 
 
-@njit(cache=True, nogil=True)
-def permute_items(mod, pi, pj, pl, R):  # type: ignore[no-untyped-def]
+@jit
+def permute_items(mod: Model, pi: int, pj: int, pl: int, R: np.uint64) -> np.uint64:
     """The image of a red set under the permutations of i, j and l."""
     m, n, k = mod.m, mod.n, mod.k
     kmask, nmask = np.uint64((1 << k) - 1), np.uint64((1 << n) - 1)
@@ -132,8 +129,8 @@ def permute_items(mod, pi, pj, pl, R):  # type: ignore[no-untyped-def]
     return out
 
 
-@njit(cache=True, nogil=True)
-def touched_twice(mod, R):  # type: ignore[no-untyped-def]
+@jit
+def touched_twice(mod: Model, R: np.uint64) -> tuple[np.uint64, np.uint64, np.uint64]:
     """Products with at least two red items, and products with all three."""
     once, twice, thrice = ZERO, ZERO, ZERO
     for x in range(mod.items_count):

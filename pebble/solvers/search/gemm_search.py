@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import time
-from typing import Any
 
 import numpy as np
 
@@ -89,21 +88,21 @@ class GemmSearch(LevelSearch):
             self.best.raise_lower(root + self.base, "pattern table")
         return table
 
-    def _arguments(self, positions: Positions, table: Table) -> tuple[Any, Any, Any, Any, Any, Any, Any, Any]:
-        return self.model, self.classes, *self.table, positions, table
+    def _space(self, positions: Positions, slots: Table) -> astar.Space:
+        return astar.Space(self.model, self.classes, self.table, positions, slots)
 
     def _beam(self, width: int) -> None:
         """An upper bound from the best `width` positions at each number of products done."""
         if self.best.stopped:
             return
         positions = make_positions(BEAM_POSITIONS, 2)
-        arguments = self._arguments(positions, np.zeros(2 * BEAM_POSITIONS, dtype=np.int32))
-        astar.advance(*arguments, LEVELS, 0)
+        space = self._space(positions, np.zeros(2 * BEAM_POSITIONS, dtype=np.int32))
+        astar.advance(space, LEVELS, 0)
         positions.head[:] = -1
         positions.head[0] = 0
         until = time.monotonic() + BEAM_SHARE * self.best.seconds_left
         for layer in range(self.model.products_count):
-            status = astar.beam_layer(*arguments, self.upper, layer, width, BEAM_FEW)
+            status = astar.beam_layer(space, self.upper, layer, width, BEAM_FEW)
             if self.best.stopped or status == FULL or time.monotonic() > until:
                 break
         if positions.counts[3] >= 0:
@@ -111,20 +110,20 @@ class GemmSearch(LevelSearch):
 
     def advance(self, positions: Positions, table: Table, work: int) -> int:
         """Some work of the A*."""
-        return int(astar.advance(*self._arguments(positions, table), self.upper, work))
+        return astar.advance(self._space(positions, table), self.upper, work)
 
     def moves(self, positions: Positions) -> tuple[Move, ...]:
         """The products in order, and what is red while each runs, in the game's own numbers."""
         chain = chain_to(positions, int(positions.counts[3]))
         end = np.array([self.model.full, 0], dtype=np.uint64)
         goals = [(positions.words[s], int(positions.cost[s])) for s in chain[1:]] + [(end, int(positions.counts[6]))]
-        arguments = self._arguments(positions, np.zeros(2, dtype=np.int32))
+        space = self._space(positions, np.zeros(2, dtype=np.int32))
         log = np.zeros((2 * self.model.products_count + 4, 2), dtype=np.uint64)
         order: list[int] = []
         red: list[frozenset[int]] = []
         done, image = 0, np.zeros(2, dtype=np.uint64)
         for s, (goal, cost) in zip(chain, goals, strict=True):
-            if astar.expand(*arguments, s, image[0], image[1], LEVELS - 1, False, goal, cost, log) != -2:
+            if astar.expand(space, s, image[0], image[1], LEVELS - 1, False, astar.Sought(goal, cost, log)) != -2:
                 raise PebbleError("search: a recorded position has no move to the next; please report this.")
             image = positions.found[:2].copy()
             for after, held in log[1 : int(log[0, 0]) + 1].tolist():

@@ -29,14 +29,13 @@ from collections.abc import Callable
 from typing import NamedTuple
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 
-from pebble.solvers.search.bits import ONE, ZERO, bit, borrowed, lowest, mix, popcount
+from pebble.solvers.search.bits import I32, I64, ONE, U64, ZERO, bit, borrowed, lowest, mix, popcount, signed
 from pebble.solvers.search.gemm_canon import Classes, class_of, least_image
 from pebble.solvers.search.gemm_model import Model, touched_twice
+from pebble.traces.jit import jit
 
-U64 = NDArray[np.uint64]
 RUNNING, DONE, FULL, GROW = 0, 1, 2, 3
 NEVER = 255
 FRESH = 8
@@ -46,16 +45,16 @@ _SLICE = 1024
 class Patterns(NamedTuple):
     """Abstract positions (class, M) and their moves."""
 
-    node_class: NDArray[np.int32]
+    node_class: I32
     node_undone: U64
     node_open: NDArray[np.uint8]
     """Undone products on red accumulators; their number of red accumulators is in node_cells."""
     node_cells: NDArray[np.uint8]
-    first_edge: NDArray[np.int64]
-    edge_to: NDArray[np.int32]
+    first_edge: I64
+    edge_to: I32
     edge_kind: NDArray[np.uint16]
     """cost | fresh << 3 | fewest products run << 4 | most << 9."""
-    counts: NDArray[np.int64]
+    counts: I64
     """counts[0]: nodes, counts[1]: edges, counts[2]: nodes whose moves are known."""
 
 
@@ -73,8 +72,8 @@ def make_patterns(max_nodes: int, max_edges: int) -> Patterns:
     )
 
 
-@njit(cache=True, nogil=True)
-def cell_rows(mod, R):  # type: ignore[no-untyped-def]
+@jit
+def cell_rows(mod: Model, R: np.uint64) -> np.uint64:
     """The products of the red accumulators."""
     rows = ZERO
     for x in range((mod.m + mod.n) * mod.k, mod.items_count):
@@ -83,8 +82,8 @@ def cell_rows(mod, R):  # type: ignore[no-untyped-def]
     return rows
 
 
-@njit(cache=True, nogil=True)
-def scope(mod, R):  # type: ignore[no-untyped-def]
+@jit
+def scope(mod: Model, R: np.uint64) -> np.uint64:
     """The products whose status a pattern with red set R remembers."""
     _, twice, thrice = touched_twice(mod, R)
     if mod.detail:
@@ -92,11 +91,11 @@ def scope(mod, R):  # type: ignore[no-untyped-def]
     return twice & ~thrice
 
 
-@njit(cache=True, nogil=True)
-def find_node(pat, table, c, undone):  # type: ignore[no-untyped-def]
+@jit
+def find_node(pat: Patterns, table: I32, c: int, undone: np.uint64) -> int:
     """Slot of abstract position (class, canonical M) in the hash table, its own or the free one."""
     size = len(table)
-    where = np.int64(mix(undone, np.uint64(c)) & np.uint64(size - 1))
+    where = signed(mix(undone, np.uint64(c)) & np.uint64(size - 1))
     while table[where] != 0:
         node = table[where] - 1
         if pat.node_class[node] == c and pat.node_undone[node] == undone:
@@ -105,26 +104,26 @@ def find_node(pat, table, c, undone):  # type: ignore[no-untyped-def]
     return where
 
 
-@njit(cache=True, nogil=True)
-def rehash_nodes(pat, table):  # type: ignore[no-untyped-def]
+@jit
+def rehash_nodes(pat: Patterns, table: I32) -> None:
     """Fill a larger, zeroed table."""
     for node in range(pat.counts[0]):
-        where = find_node(pat, table, np.int64(pat.node_class[node]), pat.node_undone[node])
+        where = find_node(pat, table, signed(pat.node_class[node]), pat.node_undone[node])
         table[where] = node + 1
 
 
-@njit(cache=True, nogil=True)
-def _node(mod, cls, pat, table, R, undone):  # type: ignore[no-untyped-def]
+@jit
+def _node(mod: Model, cls: Classes, pat: Patterns, table: I32, R: np.uint64, undone: np.uint64) -> int:
     """Number of the abstract position (R, M), entered if new; -1 when an array is full."""
     c, g = class_of(mod, cls, R)
     if c < 0:
-        return np.int64(-1)
+        return -1
     undone = least_image(mod, cls, c, g, undone)
     where = find_node(pat, table, c, undone)
     if table[where] == 0:
         node = pat.counts[0]
         if node + 1 >= len(pat.node_class):
-            return np.int64(-1)
+            return -1
         pat.node_class[node] = c
         pat.node_undone[node] = undone
         rows = cell_rows(mod, cls.red[c])
@@ -132,11 +131,11 @@ def _node(mod, cls, pat, table, R, undone):  # type: ignore[no-untyped-def]
         pat.node_cells[node] = popcount(cls.red[c] >> np.uint64((mod.m + mod.n) * mod.k))
         pat.counts[0] = node + 1
         table[where] = node + 1
-    return np.int64(table[where]) - 1
+    return signed(table[where]) - 1
 
 
-@njit(cache=True, nogil=True)
-def _edge(pat, start, to, kind):  # type: ignore[no-untyped-def]
+@jit
+def _edge(pat: Patterns, start: int, to: int, kind: int) -> None:
     """Add a move unless an equal one of this position is there."""
     last = pat.counts[1]
     for e in range(start, last):
@@ -147,8 +146,10 @@ def _edge(pat, start, to, kind):  # type: ignore[no-untyped-def]
     pat.counts[1] = last + 1
 
 
-@njit(cache=True, nogil=True)
-def _run_edge(mod, cls, pat, table, start, R, undone, cost):  # type: ignore[no-untyped-def]
+@jit
+def _run_edge(
+    mod: Model, cls: Classes, pat: Patterns, table: I32, start: int, R: np.uint64, undone: np.uint64, cost: int
+) -> bool:
     """The move to red set R with these products undone just before those with three red items run."""
     _, _, thrice = touched_twice(mod, R)
     to = _node(mod, cls, pat, table, R, undone & ~thrice & scope(mod, R))
@@ -160,8 +161,8 @@ def _run_edge(mod, cls, pat, table, start, R, undone, cost):  # type: ignore[no-
     return True
 
 
-@njit(cache=True, nogil=True)
-def _explore_one(mod, cls, pat, table, node):  # type: ignore[no-untyped-def]
+@jit
+def _explore_one(mod: Model, cls: Classes, pat: Patterns, table: I32, node: int) -> bool:
     """All moves of one abstract position; False when an array is full."""
     R = cls.red[pat.node_class[node]]
     M = pat.node_undone[node]
@@ -184,12 +185,12 @@ def _explore_one(mod, cls, pat, table, node):  # type: ignore[no-untyped-def]
         left ^= low
         if _node(mod, cls, pat, table, R, M & ~low) < 0:
             return False
-    room = mod.capacity - popcount(R)
+    capacity = mod.capacity - popcount(R)
     _, _, done = touched_twice(mod, R)
     known |= done
     for t in range(mod.products_count):
         missing = mod.needs[t] & ~R
-        if (known & ~M & bit(t)) or missing == ZERO or popcount(missing) > room:
+        if (known & ~M & bit(t)) or missing == ZERO or popcount(missing) > capacity:
             continue
         larger = R | mod.needs[t]
         _, _, thrice = touched_twice(mod, larger)
@@ -228,8 +229,8 @@ def _explore_one(mod, cls, pat, table, node):  # type: ignore[no-untyped-def]
     return True
 
 
-@njit(cache=True, nogil=True)
-def explore(mod, cls, pat, table, work):  # type: ignore[no-untyped-def]
+@jit
+def explore(mod: Model, cls: Classes, pat: Patterns, table: I32, work: int) -> int:
     """Find the moves of up to `work` abstract positions; RUNNING, DONE, FULL, or GROW to ask for a larger table."""
     mod, cls, pat, table = borrowed((mod, cls, pat, table))
     if pat.counts[0] == 0:
@@ -247,21 +248,21 @@ def explore(mod, cls, pat, table, work):  # type: ignore[no-untyped-def]
     return RUNNING
 
 
-@njit(cache=True, nogil=True)
-def fill_row(mod, pat, order, offsets, V, p, u):  # type: ignore[no-untyped-def]
+@jit
+def fill_row(mod: Model, pat: Patterns, order: I32, offsets: I64, V: NDArray[np.uint8], p: int, u: int) -> None:
     """V for p products left and u accumulators untouched, from the rows with less; `order`: by red count."""
     cells = mod.m * mod.n
     row = offsets[u] + p - mod.k * u
     for at in range(pat.counts[0]):
         node = order[at]
-        away = p - mod.k * u - np.int64(pat.node_open[node])
-        begun = cells - u - np.int64(pat.node_cells[node])
-        best = np.int64(NEVER)
-        if mod.detail == 0 or (away >= 0 and away <= begun * (mod.k - 1)):
+        away = p - mod.k * u - signed(pat.node_open[node])
+        initialised = cells - u - signed(pat.node_cells[node])
+        best = NEVER
+        if mod.detail == 0 or (away >= 0 and away <= initialised * (mod.k - 1)):
             if p == 0:
-                best = np.int64(0)
+                best = 0
             for e in range(pat.first_edge[node], pat.first_edge[node + 1]):
-                kind = np.int64(pat.edge_kind[e])
+                kind = signed(pat.edge_kind[e])
                 cost = kind & 7
                 if cost >= best:
                     continue
@@ -272,13 +273,13 @@ def fill_row(mod, pat, order, offsets, V, p, u):  # type: ignore[no-untyped-def]
                 for done in range((kind >> 4) & 31, (kind >> 9) + 1):
                     if p - done < least:
                         break
-                    value = np.int64(V[offsets[v] + p - done - least, pat.edge_to[e]])
+                    value = signed(V[offsets[v] + p - done - least, pat.edge_to[e]])
                     if value != NEVER and value + cost < best:
                         best = value + cost
         V[row, node] = best
 
 
-def row_offsets(m: int, n: int, k: int) -> tuple[NDArray[np.int64], int]:
+def row_offsets(m: int, n: int, k: int) -> tuple[I64, int]:
     """Where the rows of each u start, and the number of rows: one for every (p, u) with k u <= p <= m n k."""
     offsets = np.zeros(m * n + 2, dtype=np.int64)
     for u in range(m * n + 1):
@@ -290,9 +291,9 @@ class Table(NamedTuple):
     """A finished pattern table, or an empty one; values[row, node] of `row_offsets`."""
 
     patterns: Patterns
-    nodes: NDArray[np.int32]
+    nodes: I32
     values: NDArray[np.uint8]
-    offsets: NDArray[np.int64]
+    offsets: I64
 
 
 def build_table(model: Model, classes: Classes, most: int, expired: Callable[[], bool]) -> Table | None:

@@ -36,7 +36,7 @@ class GeneralSearch:
         self.best, self.game = best, best.problem.game
         self.base = self.game.compulsory
         self.model = build_dag_model(self.game, best.problem.capacity)
-        self.memory = memory_allowance()
+        self.memory = int(best.memory_share * memory_allowance())
         self.ideals = make_ideals(max(1 << 12, self.memory // 2 // BYTES_PER_IDEAL))
         most = max(1 << 16, self.memory // 2 // kept.BYTES_PER_POSITION)
         self.positions = kept.make_positions(most, len(self.game.tasks))
@@ -101,14 +101,14 @@ class GeneralSearch:
     def _pass(self, limit: int, width: int = 0, until: float = float("inf")) -> str:
         """Look at all that costs no more than a limit, or at the best of it; why it was cut short, or ""."""
         model, ideals, positions, counts = self.model, self.ideals, self.positions, self.positions.counts
-        begun, work = time.monotonic(), 256
+        initialised, work = time.monotonic(), 256
         status = -1 if layers.begin(model, ideals, positions, limit) else FULL
         while status not in (EXHAUSTED, FULL) and not self.best.stopped and time.monotonic() < until:
             started = time.monotonic()
             status = layers.advance(model, ideals, positions, width, work)
             took = time.monotonic() - started
             work = min(_LARGEST_SLICE, 2 * work) if took < _SLICE_SECONDS else max(16, work // 2)
-        self.seconds += time.monotonic() - begun
+        self.seconds += time.monotonic() - initialised
         self.states += int(counts[kept.STATES])
         self.successors += int(counts[kept.SUCCESSORS])
         self.best.details |= {"states": self.states, "successors": self.successors, "ideals": int(ideals.counts[0])}

@@ -20,18 +20,29 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from pebble.solvers.search.bits import ONE, ZERO, lowest, mix, popcount
+from pebble.solvers.search.bits import (
+    I32,
+    I64,
+    ONE,
+    U64,
+    ZERO,
+    Pair,
+    holds,
+    lowest,
+    popcount,
+    signed,
+    single,
+    slot_of,
+)
 from pebble.solvers.search.dag_counts import Counted, counted_bound, no_counts, place_of
-from pebble.traces.jit import jit
-
-U64 = NDArray[np.uint64]
-I32 = NDArray[np.int32]
+from pebble.solvers.search.dag_model import DagModel
+from pebble.traces.jit import inlined, jit
 
 # columns of Ideals.words and Ideals.numbers
 NEED, PURE, LIVE, SINGLE = 2, 4, 6, 8
 READY, READY_END, LINE, LINE_END, ROW, HEAD, NEXT, PLACE = range(8)
 # bits of a ready entry
-BEGUN, STORED, PAYS = 1, 2, 4
+INITIALISED, STORED, PAYS = 1, 2, 4
 MOST_LINES = 64
 BYTES_PER_IDEAL = 10 * 8 + 8 * 4 + 8 + 12 * (16 + 12 + 16 + 8) + 24 * 16
 
@@ -56,7 +67,7 @@ class Ideals(NamedTuple):
     """For each touched and needed item, ascending: those of them (2 words) that are touched again no later than it in
     any play, since every task to come that touches it comes after or is one that touches them."""
     table: I32
-    counts: NDArray[np.int64]
+    counts: I64
     """Ideals, ready entries, lines, rows."""
     counted: Counted
 
@@ -79,21 +90,13 @@ def make_ideals(most: int, counted: Counted | None = None) -> Ideals:
 
 
 @jit
-def find_ideal(ideals, d0, d1):  # type: ignore[no-untyped-def]
+def find_ideal(ideals: Ideals, d0: np.uint64, d1: np.uint64) -> int:
     """Slot of an ideal in the hash table, its own or the free one."""
-    words, table = ideals.words, ideals.table
-    size = len(table)
-    where = np.int64(mix(d0, d1) & np.uint64(size - 1))
-    while table[where] != 0:
-        i = table[where] - 1
-        if words[i, 0] == d0 and words[i, 1] == d1:
-            break
-        where = (where + 1) & (size - 1)
-    return where
+    return slot_of(ideals.words, ideals.table, d0, d1)
 
 
 @jit
-def _add_line(ideals, first, g0, g1, a, b):  # type: ignore[no-untyped-def]
+def _add_line(ideals: Ideals, first: int, g0: np.uint64, g1: np.uint64, a: int, b: int) -> None:
     """Add a line of the bound unless one there is as good; those it makes useless go."""
     line_words, lines, counts = ideals.line_words, ideals.lines, ideals.counts
     end = counts[2]
@@ -116,7 +119,7 @@ def _add_line(ideals, first, g0, g1, a, b):  # type: ignore[no-untyped-def]
 
 
 @jit
-def _add_rows(mod, ideals, i, d0, d1):  # type: ignore[no-untyped-def]
+def _add_rows(mod: DagModel, ideals: Ideals, i: int, d0: np.uint64, d1: np.uint64) -> None:
     """Enter which item is touched again no later than which."""
     words, rows, counts = ideals.words, ideals.rows, ideals.counts
     live0, live1 = words[i, LIVE], words[i, LIVE + 1]
@@ -168,25 +171,39 @@ def _add_rows(mod, ideals, i, d0, d1):  # type: ignore[no-untyped-def]
         counts[3] += 1
 
 
+@inlined
+def _bits_of(mod: DagModel, x: int, d0: np.uint64, d1: np.uint64) -> int:
+    """What is so of the result of a ready task, item x: BEGUN, STORED, PAYS."""
+    bits = 0
+    own = single(x)
+    updates0, updates1 = mod.updates[x, 0], mod.updates[x, 1]
+    if (mod.inputs[0, 0] & own[0]) | (mod.inputs[0, 1] & own[1]) | (updates0 & d0) | (updates1 & d1):
+        bits |= INITIALISED
+    if popcount(updates0 & ~d0) + popcount(updates1 & ~d1) == 1:
+        if (mod.outputs[0, 0] & own[0]) | (mod.outputs[0, 1] & own[1]):
+            bits |= STORED
+        if mod.uses[x, 0] | mod.uses[x, 1] == ZERO:
+            bits |= PAYS
+    return bits
+
+
 @jit
-def ideal_of(mod, ideals, d0, d1):  # type: ignore[no-untyped-def]
+def ideal_of(mod: DagModel, ideals: Ideals, d0: np.uint64, d1: np.uint64) -> int:
     """Number of the ideal with these tasks done, entered if new; -1 when an array is full."""
     where = find_ideal(ideals, d0, d1)
     if ideals.table[where] != 0:
-        return np.int64(ideals.table[where]) - 1
+        return signed(ideals.table[where]) - 1
     counts, numbers, words = ideals.counts, ideals.numbers, ideals.words
-    i = counts[0]
+    i: int = counts[0]
     if i + 1 >= len(words) or counts[1] + mod.tasks >= len(ideals.ready) or counts[2] + MOST_LINES >= len(ideals.lines):
-        return np.int64(-1)
+        return -1
     if counts[3] + mod.items >= len(ideals.rows):
-        return np.int64(-1)
+        return -1
     operands, before, targets = mod.operands, mod.before, mod.target
     touched0, touched1, used0, used1, need0, need1, made0, made1 = ZERO, ZERO, ZERO, ZERO, ZERO, ZERO, ZERO, ZERO
     for t in range(mod.tasks):
-        x = targets[t]
-        own = ONE << np.uint64(x & 63)
-        own0, own1 = (own, ZERO) if x < 64 else (ZERO, own)
-        if ((d0 if t < 64 else d1) >> np.uint64(t & 63)) & ONE:
+        own0, own1 = single(targets[t])
+        if holds((d0, d1), t):
             touched0 |= operands[t, 0] | own0
             touched1 |= operands[t, 1] | own1
             made0 |= own0
@@ -205,11 +222,10 @@ def ideal_of(mod, ideals, d0, d1):  # type: ignore[no-untyped-def]
     cheap0, cheap1 = mod.inputs[0, 0] | mod.outputs[0, 0], mod.inputs[0, 1] | mod.outputs[0, 1]
     numbers[i, READY], numbers[i, LINE] = counts[1], counts[2]
     for t in range(mod.tasks):
-        if ((d0 if t < 64 else d1) >> np.uint64(t & 63)) & ONE:
+        if holds((d0, d1), t):
             continue
         x = targets[t]
-        own = ONE << np.uint64(x & 63)
-        own0, own1 = (own, ZERO) if x < 64 else (ZERO, own)
+        own0, own1 = single(x)
         o0, o1 = operands[t, 0], operands[t, 1]
         for moment in range(2 if mod.sliding else 1):
             if moment == 0:
@@ -233,52 +249,47 @@ def ideal_of(mod, ideals, d0, d1):  # type: ignore[no-untyped-def]
                 _add_line(ideals, numbers[i, LINE], g0, g1, a, b)
         if (before[t, 0] & ~d0) | (before[t, 1] & ~d1):
             continue
-        bits = 0
-        updates0, updates1 = mod.updates[x, 0], mod.updates[x, 1]
-        if (mod.inputs[0, 0] & own0) | (mod.inputs[0, 1] & own1) | (updates0 & d0) | (updates1 & d1):
-            bits |= BEGUN
-        if popcount(updates0 & ~d0) + popcount(updates1 & ~d1) == 1:
-            if (mod.outputs[0, 0] & own0) | (mod.outputs[0, 1] & own1):
-                bits |= STORED
-            if mod.uses[x, 0] | mod.uses[x, 1] == ZERO:
-                bits |= PAYS
         other0, other1 = need0, need1
         for u in range(mod.tasks):
-            if u != t and not ((d0 if u < 64 else d1) >> np.uint64(u & 63)) & ONE:
+            if u != t and not holds((d0, d1), u):
                 other0 |= operands[u, 0]
                 other1 |= operands[u, 1]
         entry = counts[1]
         ideals.ready_words[entry, 0], ideals.ready_words[entry, 1] = o0 & ~other0, o1 & ~other1
-        ideals.ready[entry, 0], ideals.ready[entry, 1], ideals.ready[entry, 2] = t, -1, bits
+        ideals.ready[entry, 0], ideals.ready[entry, 1], ideals.ready[entry, 2] = t, -1, _bits_of(mod, x, d0, d1)
         counts[1] = entry + 1
     numbers[i, READY_END], numbers[i, LINE_END] = counts[1], counts[2]
     numbers[i, HEAD], numbers[i, NEXT], numbers[i, PLACE] = -1, -2, place_of(ideals.counted, d0, d1)
     counts[0] = i + 1
     ideals.table[where] = i + 1
-    return np.int64(i)
+    return i
 
 
 @jit
-def bound_at(numbers, line_words, lines, i, r0, r1, cheap0, cheap1):  # type: ignore[no-untyped-def]
+def bound_at(numbers: I32, line_words: U64, lines: I32, i: int, red: Pair, cheap: Pair) -> int:
     """The bound on what a position of ideal i with these red items still pays, by `Ideals.numbers`, its lines."""
     worst = 0
     for e in range(numbers[i, LINE], numbers[i, LINE_END]):
-        g0, g1 = line_words[e, 0] & r0, line_words[e, 1] & r1
+        g0, g1 = line_words[e, 0] & red[0], line_words[e, 1] & red[1]
         over = lines[e, 0] + popcount(g0) + popcount(g1)
         if 2 * over > worst:
-            low = lines[e, 1] + popcount(g0 & cheap0) + popcount(g1 & cheap1)
+            low = lines[e, 1] + popcount(g0 & cheap[0]) + popcount(g1 & cheap[1])
             worst = max(worst, 2 * over - min(low, over))
     return worst
 
 
 @jit
-def bound_of(numbers, line_words, lines, values, most, i, r0, r1, clean0, clean1, cheap0, cheap1, limit):  # type: ignore[no-untyped-def]
+def bound_of(
+    numbers: I32, line_words: U64, lines: I32, values: NDArray[np.uint8], most: int,
+    i: int, red: Pair, clean: Pair, cheap: Pair, limit: int,
+) -> int:  # fmt: skip
     """The dearer of the lines and of the counted game (values, most dirty); whichever is above a limit alone will do.
 
     The arrays come one by one: to hand over the tuples for every position costs as much as the bound.
     """
-    red, dirty = popcount(r0) + popcount(r1), popcount(r0 & ~clean0) + popcount(r1 & ~clean1)
-    counted = counted_bound(values, most, numbers[i, PLACE], red, dirty)
+    reds = popcount(red[0]) + popcount(red[1])
+    dirty = popcount(red[0] & ~clean[0]) + popcount(red[1] & ~clean[1])
+    counted = counted_bound(values, most, numbers[i, PLACE], reds, dirty)
     if counted > limit:
         return counted
-    return max(counted, bound_at(numbers, line_words, lines, i, r0, r1, cheap0, cheap1))
+    return max(counted, bound_at(numbers, line_words, lines, i, red, cheap))

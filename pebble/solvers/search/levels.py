@@ -7,15 +7,14 @@ from abc import ABC, abstractmethod
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from pebble.game import Move
 from pebble.solvers.result import Incumbent
-from pebble.solvers.search.bits import EXHAUSTED, FOUND, FULL, GROW, RUNNING
+from pebble.solvers.search.bits import EXHAUSTED, FOUND, FULL, GROW, I32, RUNNING
 from pebble.solvers.search.positions import LEVELS, Positions, make_positions, position_bytes, rehash_positions
 from pebble.system.memory import memory_allowance
 
-Table = NDArray[np.int32]
+Table = I32
 
 _SLICE_SECONDS = 0.1
 _LARGEST_SLICE = 1 << 16
@@ -56,7 +55,7 @@ class LevelSearch(ABC):
 
     def search(self, positions: Any, until: float = float("inf"), most: float = float("inf")) -> str:
         """Expand level after level, until a time or a number of positions: found, exhausted, time or memory."""
-        counts, begun = positions.counts, time.monotonic()
+        counts, initialised = positions.counts, time.monotonic()
         states, successors = int(counts[0]), int(counts[4])
         size, work = 1 << 16, 16
         while 2 * (states + 4096) > size:
@@ -84,7 +83,7 @@ class LevelSearch(ABC):
                 if now >= until or self.best.stopped or counts[0] > most:
                     return "time"
         finally:
-            self.seconds += time.monotonic() - begun
+            self.seconds += time.monotonic() - initialised
             self.states += int(counts[0]) - states
             self.successors += int(counts[4]) - successors
             self.best.details |= {"states": self.states, "successors": self.successors}

@@ -9,12 +9,11 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 
-from pebble.solvers.search.bits import FOUND, FULL, RUNNING, mix, popcount
+from pebble.solvers.search.bits import FOUND, FULL, I32, I64, RUNNING, U64, mix, popcount, signed
+from pebble.traces.jit import jit
 
-U64 = NDArray[np.uint64]
 LEVELS = 512
 
 
@@ -24,14 +23,14 @@ class Positions(NamedTuple):
     words: U64
     cost: NDArray[np.int16]
     """-1 where the position was reached at less cost later: it stays queued but is skipped."""
-    note: NDArray[np.int32]
+    note: I32
     """What a search wants to know of a position later, such as its rank."""
-    parent: NDArray[np.int32]
-    queue: NDArray[np.int32]
+    parent: I32
+    queue: I32
     """queue[s]: the position after s in its queue, or -1."""
-    head: NDArray[np.int64]
+    head: I64
     """The first position of each level and depth; where depths are told apart, tasks done (words 0 and 1) are depth."""
-    counts: NDArray[np.int64]
+    counts: I64
     """counts[0]: positions, [1]: level, [2]: expansions, [3]: the goal's parent or -1, [4]: successors looked at,
     [5]: positions improved, [6]: the goal's cost."""
     found: U64
@@ -67,15 +66,15 @@ def chain_to(positions: Positions, last: int) -> list[int]:
     return chain[::-1]
 
 
-@njit(cache=True, nogil=True)
-def find_position(words, table, state):  # type: ignore[no-untyped-def]
+@jit
+def find_position(words: U64, table: I32, state: U64) -> int:
     """Slot of a position in the hash table, its own or the free one."""
     size = len(table)
     count = len(state)
     h = mix(state[0], state[1])
     for w in range(2, count, 2):
         h = mix(h, mix(state[w], state[w + 1]))
-    where = np.int64(h & np.uint64(size - 1))
+    where = signed(h & np.uint64(size - 1))
     while table[where] != 0:
         s = table[where] - 1
         same = True
@@ -89,16 +88,16 @@ def find_position(words, table, state):  # type: ignore[no-untyped-def]
     return where
 
 
-@njit(cache=True, nogil=True)
-def rehash_positions(pos, table):  # type: ignore[no-untyped-def]
+@jit
+def rehash_positions(pos: Positions, table: I32) -> None:
     """Fill a larger, zeroed table."""
     for s in range(pos.counts[0]):
         if pos.cost[s] >= 0:
             table[find_position(pos.words, table, pos.words[s])] = s + 1
 
 
-@njit(cache=True, nogil=True)
-def enqueue(pos, s, level):  # type: ignore[no-untyped-def]
+@jit
+def enqueue(pos: Positions, s: int, level: int) -> None:
     """Put a position into its queue of a level."""
     depth = 0
     if pos.head.shape[1] > 1:
@@ -107,8 +106,8 @@ def enqueue(pos, s, level):  # type: ignore[no-untyped-def]
     pos.head[level, depth] = s
 
 
-@njit(cache=True, nogil=True)
-def enter(pos, table, state, cost, parent, level, note):  # type: ignore[no-untyped-def]
+@jit
+def enter(pos: Positions, table: I32, state: U64, cost: int, parent: int, level: int, note: int) -> bool:
     """Enter a position into its queue of a level, or improve it; False when the arrays are full."""
     words, counts = pos.words, pos.counts
     where = find_position(words, table, state)
@@ -132,24 +131,24 @@ def enter(pos, table, state, cost, parent, level, note):  # type: ignore[no-unty
     return True
 
 
-@njit(cache=True, nogil=True)
-def next_position(pos, upper):  # type: ignore[no-untyped-def]
+@jit
+def next_position(pos: Positions, upper: int) -> int:
     """Take the deepest position of the lowest level below `upper`, which ends the last level soon; -1 without one."""
     level = pos.counts[1]
     while level < upper:
         for depth in range(pos.head.shape[1] - 1, -1, -1):
-            s = pos.head[level, depth]
+            s: int = pos.head[level, depth]
             if s >= 0:
                 pos.head[level, depth] = pos.queue[s]
                 pos.counts[1] = level
                 return s
         level += 1
     pos.counts[1] = level
-    return np.int64(-1)
+    return -1
 
 
-@njit(cache=True, nogil=True)
-def expanded(pos, s, later, upper):  # type: ignore[no-untyped-def]
+@jit
+def expanded(pos: Positions, s: int, later: int, upper: int) -> int:
     """How the search stands after position s was expanded; its next successors lie at level `later`, -1 when full."""
     if later < 0:
         enqueue(pos, s, pos.counts[1])

@@ -17,14 +17,14 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 
 from pebble.errors import InputError
 from pebble.game import Game, Move
 from pebble.solvers.result import Incumbent
-from pebble.solvers.search.bits import EXHAUSTED, FOUND, FULL, RUNNING, popcount
+from pebble.solvers.search.bits import EXHAUSTED, FOUND, FULL, I32, I64, RUNNING, U64, borrowed, popcount
 from pebble.solvers.search.levels import LevelSearch, Table
+from pebble.traces.jit import jit
 
 MOST_ITEMS = 32
 _LEVELS = 2048
@@ -35,8 +35,8 @@ _LOAD, _COMPUTE = 0, 1
 class Rules(NamedTuple):
     """A game as masks: operands and ancestors (itself included) of each value, inputs, outputs, and the capacity."""
 
-    operands: NDArray[np.uint64]
-    ancestors: NDArray[np.uint64]
+    operands: U64
+    ancestors: U64
     inputs: np.uint64
     outputs: np.uint64
     capacity: int
@@ -68,8 +68,22 @@ def read_rules(game: Game, capacity: int) -> Rules:
     )
 
 
-@njit(cache=True)
-def _clean(red, stored, ancestors, outputs):  # type: ignore[no-untyped-def]
+class _Positions(NamedTuple):
+    """Positions met, by number, and the queues of levels."""
+
+    keys: U64
+    costs: NDArray[np.int16]
+    parents: I32
+    how: I32
+    table: I32
+    queue: I32
+    heads: I32
+    counts: I64
+    """counts[0]: positions, [1]: level, [3]: goal, [4]: queue entries."""
+
+
+@jit
+def _clean(red: np.uint64, stored: np.uint64, ancestors: U64, outputs: np.uint64) -> tuple[np.uint64, np.uint64]:
     """Drop what no missing output depends on."""
     useful = np.uint64(0)
     for v in range(ancestors.shape[0]):
@@ -78,8 +92,8 @@ def _clean(red, stored, ancestors, outputs):  # type: ignore[no-untyped-def]
     return red & useful, stored & (useful | outputs)
 
 
-@njit(cache=True)
-def _left(red, stored, operands, inputs, outputs):  # type: ignore[no-untyped-def]
+@jit
+def _left(red: np.uint64, stored: np.uint64, operands: U64, inputs: np.uint64, outputs: np.uint64) -> int:
     """A cost that is still to come."""
     wanted = outputs & ~stored
     total = popcount(wanted)
@@ -96,8 +110,8 @@ def _left(red, stored, operands, inputs, outputs):  # type: ignore[no-untyped-de
     return total
 
 
-@njit(cache=True)
-def _find(keys, table, key):  # type: ignore[no-untyped-def]
+@jit
+def _find(keys: U64, table: I32, key: np.uint64) -> np.uint64:
     """The slot of a key in the hash table, or of the free place where it belongs."""
     mask = np.uint64(table.shape[0] - 1)
     slot = (key * np.uint64(0x9E3779B97F4A7C15)) >> np.uint64(17) & mask
@@ -106,9 +120,12 @@ def _find(keys, table, key):  # type: ignore[no-untyped-def]
     return slot
 
 
-@njit(cache=True)
-def _reach(red, stored, cost, parent, move, keys, costs, parents, how, table, queue, heads, counts, rules, upper):  # type: ignore[no-untyped-def]
+@jit
+def _reach(
+    pos: _Positions, rules: Rules, red: np.uint64, stored: np.uint64, cost: int, parent: int, move: int, upper: int
+) -> None:
     """Enter a position reached at this cost, unless it is known as cheap or cannot beat the upper bound."""
+    keys, costs, parents, how, table, queue, heads, counts = pos
     operands, ancestors, inputs, outputs, _, _ = rules
     red, stored = _clean(red, stored, ancestors, outputs)
     total = cost + _left(red, stored, operands, inputs, outputs)
@@ -133,10 +150,12 @@ def _reach(red, stored, cost, parent, move, keys, costs, parents, how, table, qu
         counts[1] = total
 
 
-@njit(cache=True)
-def _advance(keys, costs, parents, how, table, queue, heads, counts, rules, upper, steps):  # type: ignore[no-untyped-def]
+@jit
+def _advance(pos: _Positions, rules: Rules, upper: int, steps: int) -> int:
+    pos, rules = borrowed((pos, rules))
+    keys, costs, queue, heads, counts = pos.keys, pos.costs, pos.queue, pos.heads, pos.counts
     operands, ancestors, inputs, outputs, capacity, sliding = rules
-    one = np.uint64(1)
+    single = np.uint64(1)
     n = operands.shape[0]
     for _ in range(steps):
         while counts[1] < upper and heads[counts[1]] < 0:
@@ -157,43 +176,39 @@ def _advance(keys, costs, parents, how, table, queue, heads, counts, rules, uppe
         ready = np.uint64(0)
         useful = np.uint64(0)
         for v in range(n):
-            if (outputs & ~stored) >> np.uint64(v) & one:
+            if (outputs & ~stored) >> np.uint64(v) & single:
                 useful |= ancestors[v]
         for v in range(n):
-            bit = one << np.uint64(v)
+            bit = single << np.uint64(v)
             if useful & ~(inputs | red) & bit and operands[v] & ~red == 0:
                 ready |= bit
         full = popcount(red) >= capacity
         for v in range(n):
-            bit = one << np.uint64(v)
+            bit = single << np.uint64(v)
             if ready & bit:
                 pay = 1 if outputs & ~stored & bit else 0
                 after = stored | (outputs & bit)
                 if not full:
-                    _reach(red | bit, after, cost + pay, at, v | _COMPUTE << 6, keys, costs, parents, how, table, queue,
-                           heads, counts, rules, upper)  # fmt: skip
+                    _reach(pos, rules, red | bit, after, cost + pay, at, v | _COMPUTE << 6, upper)
                     break
                 may_leave = red if sliding else red & ~operands[v]
             elif useful & ~red & (inputs | stored) & bit and (full or ready == 0):
                 pay, after = 1, stored
                 if not full:
-                    _reach(red | bit, after, cost + pay, at, v | _LOAD << 6, keys, costs, parents, how, table, queue,
-                           heads, counts, rules, upper)  # fmt: skip
+                    _reach(pos, rules, red | bit, after, cost + pay, at, v | _LOAD << 6, upper)
                     continue
                 may_leave = red
             else:
                 continue
             kind = _COMPUTE if ready & bit else _LOAD
             for u in range(n):
-                other = one << np.uint64(u)
+                other = single << np.uint64(u)
                 if not may_leave & other:
                     continue
                 move = v | kind << 6 | (u + 1) << 8
-                _reach(red & ~other | bit, after, cost + pay, at, move, keys, costs, parents, how, table, queue,
-                       heads, counts, rules, upper)  # fmt: skip
+                _reach(pos, rules, red & ~other | bit, after, cost + pay, at, move, upper)
                 if not (inputs | stored) & other:
-                    _reach(red & ~other | bit, after | other, cost + pay + 1, at, move | 1 << 15, keys, costs, parents,
-                           how, table, queue, heads, counts, rules, upper)  # fmt: skip
+                    _reach(pos, rules, red & ~other | bit, after | other, cost + pay + 1, at, move | 1 << 15, upper)
     return RUNNING
 
 
@@ -230,20 +245,6 @@ def _write(game: Game, rules: Rules, steps: list[int]) -> tuple[Move, ...]:
     return tuple(moves)
 
 
-class _Positions(NamedTuple):
-    """Arrays of its own, each passed to the kernels by itself: much faster than those that the other searches share."""
-
-    keys: NDArray[np.uint64]
-    costs: NDArray[np.int16]
-    parents: NDArray[np.int32]
-    how: NDArray[np.int32]
-    table: NDArray[np.int32]
-    queue: NDArray[np.int32]
-    heads: NDArray[np.int32]
-    counts: NDArray[np.int64]
-    """counts[0]: positions, [1]: level, [3]: goal, [4]: queue entries."""
-
-
 class RecomputeSearch(LevelSearch):
     """Proves the optimum of a game with recomputation."""
 
@@ -253,14 +254,14 @@ class RecomputeSearch(LevelSearch):
 
     def run(self) -> str:
         """Search; the reason why it stopped."""
-        room = int(min(self.memory // _POSITION_BYTES, 20_000_000))
+        capacity = int(min(self.memory // _POSITION_BYTES, 20_000_000))
         positions = _Positions(
-            np.empty(room, np.uint64),
-            np.empty(room, np.int16),
-            np.empty(room, np.int32),
-            np.empty(room, np.int32),
-            np.full(1 << max(16, room.bit_length()), -1, np.int32),
-            np.empty((room, 3), np.int32),
+            np.empty(capacity, np.uint64),
+            np.empty(capacity, np.int16),
+            np.empty(capacity, np.int32),
+            np.empty(capacity, np.int32),
+            np.full(1 << max(16, capacity.bit_length()), -1, np.int32),
+            np.empty((capacity, 3), np.int32),
             np.full(_LEVELS, -1, np.int32),
             np.zeros(8, np.int64),
         )
@@ -269,8 +270,8 @@ class RecomputeSearch(LevelSearch):
     def advance(self, positions: _Positions, table: Table, work: int) -> int:
         """Some work of the A*."""
         if not positions.counts[0]:  # inputs that are outputs too are blue from the start
-            _reach(np.uint64(0), np.uint64(0), 0, -1, 0, *positions, self.rules, self.upper)
-        return int(_advance(*positions, self.rules, self.upper, work))
+            _reach(positions, self.rules, np.uint64(0), np.uint64(0), 0, -1, 0, self.upper)
+        return _advance(positions, self.rules, self.upper, work)
 
     def moves(self, positions: _Positions) -> tuple[Move, ...]:
         """The moves on the way to the goal."""

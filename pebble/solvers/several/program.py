@@ -30,7 +30,7 @@ from pebble.bounds.task_windows import fewest_touched, window_entries
 from pebble.solvers.lower import bound_for_several
 from pebble.solvers.result import Problem
 from pebble.solvers.several.gaps import GapPlan
-from pebble.solvers.several.symmetry import task_representatives
+from pebble.solvers.several.symmetry import task_orbits
 
 _WINDOW = 8
 Term = tuple[int, int]  # coefficient, variable
@@ -134,7 +134,7 @@ class BufferProgram:
             # SMs are alike: the first task is at SM 0
             program.equal([(1, self.at[t, 0, 0]) for t in range(length)], 1)
         # tasks that an automorphism exchanges are alike: one of each kind may be the first
-        first = task_representatives(self.game)
+        first = task_orbits(self.game)[0]
         program.equal([(1, self.at[t, 0, q]) for t in first for q in range(self.sms)], 1)
 
     def _item(self, i: int) -> None:
@@ -142,7 +142,7 @@ class BufferProgram:
         weight, updates = game.weights[i], game.updates[i]
         touching = (*game.uses[i], *updates)
         several = len(updates) > 1 or (bool(updates) and game.is_input[i])
-        begun, complete = self._progress(i)
+        initialised, complete = self._progress(i)
         stored = None
         if updates and game.is_output[i]:
             self.always += weight
@@ -171,20 +171,20 @@ class BufferProgram:
                 program.implies(load, *uses)
                 self.entering[p].append((weight, load))
                 if updates and not game.is_input[i]:
-                    entering.append(self._start(i, p, q, begun))
+                    entering.append(self._start(i, p, q, initialised))
                     self.entering[p].append((weight, entering[-1]))
                 program.implies(red, load, *entering)
                 if several:  # an update leaves no other copy
                     other = [self.at[t, p, r] for t in updates for r in range(self.sms) if r != q]
                     program.at_most([(1, red), *((1, var) for var in other)], 1)
-            self._pay(i, p, loads, begun, complete, stored, several)
+            self._pay(i, p, loads, initialised, complete, stored, several)
 
     def _pay(
         self,
         i: int,
         p: int,
         loads: Sequence[int],
-        begun: Sequence[int],
+        initialised: Sequence[int],
         complete: Sequence[int],
         stored: int | None,
         several: bool,
@@ -198,7 +198,7 @@ class BufferProgram:
                 if not p:
                     program.equal([(1, load)], 0)
                 else:
-                    program.implies(load, begun[p - 1])
+                    program.implies(load, initialised[p - 1])
                 if stored is not None:
                     program.implies(load, stored)
             return
@@ -211,8 +211,8 @@ class BufferProgram:
         self.slow.append((weight, again))
         for load in loads:
             if not game.is_input[i]:
-                program.implies(load, begun[p - 1])
-            program.at_most([(1, load), (1, begun[p - 1]), (-1, complete[p - 1]), (-1, again)], 1)
+                program.implies(load, initialised[p - 1])
+            program.at_most([(1, load), (1, initialised[p - 1]), (-1, complete[p - 1]), (-1, again)], 1)
             if stored is not None:
                 program.at_most([(1, load), (1, complete[p - 1]), (-1, stored)], 1)
 
@@ -222,7 +222,7 @@ class BufferProgram:
         if len(updates) <= 1:
             row = [self.done[updates[0], p] for p in range(self.length)] if updates else []
             return row, row
-        begun, complete = [], []
+        initialised, complete = [], []
         for p in range(self.length):
             some, every = program.binary(), program.binary()
             rows = [(1, self.done[t, p]) for t in updates]
@@ -231,11 +231,11 @@ class BufferProgram:
                 program.implies(every, var)
             program.at_most([(1, some), *((-1, var) for _, var in rows)], 0)
             program.at_most([*rows, (-1, every)], len(rows) - 1)
-            begun.append(some)
+            initialised.append(some)
             complete.append(every)
-        return begun, complete
+        return initialised, complete
 
-    def _start(self, i: int, p: int, q: int, begun: Sequence[int]) -> int:
+    def _start(self, i: int, p: int, q: int, initialised: Sequence[int]) -> int:
         """1 only when the task at p is at q and begins the item."""
         updates, program = self.game.updates[i], self.program
         if len(updates) == 1:
@@ -243,11 +243,11 @@ class BufferProgram:
         start = program.binary()
         program.implies(start, *(self.at[t, p, q] for t in updates))
         if p:
-            program.at_most([(1, start), (1, begun[p - 1])], 1)
+            program.at_most([(1, start), (1, initialised[p - 1])], 1)
         return start
 
     def _copies(self, i: int, p: int, q: int) -> list[int]:
-        found = []
+        results = []
         for r in range(self.sms):
             price = self.buffers.copy_cost(r, q)
             if price is None:
@@ -258,8 +258,8 @@ class BufferProgram:
             self.program.objective.append((int(cost), var))
             self.copied.append((self.game.weights[i], var))
             self.arriving[p].append((self.game.weights[i], var))
-            found.append(var)
-        return found
+            results.append(var)
+        return results
 
     def _useful(self) -> None:
         """Rows that hold without loss: copies are not made early, and nothing is held that is not needed again."""
@@ -279,18 +279,18 @@ class BufferProgram:
         """Two memories, unit weights: not both full of what stays or leaves by a copy, with copies both ways."""
         program = self.program
         both: dict[int, list[int]] = {}
-        room: dict[int, list[tuple[int, int]]] = defaultdict(list)
+        capacity: dict[int, list[tuple[int, int]]] = defaultdict(list)
         for p in range(1, self.length):
             both[p] = [program.binary(), program.binary()]  # copies of leaving values from 0, from 1
         for (_, p, _), keep in self.keep.items():
-            room[p + 1].append((1, keep))
+            capacity[p + 1].append((1, keep))
         for (i, p, r, _), copy in self.copy.items():
             leaving = program.binary()
             program.at_most([(1, copy), (-1, self.keep[i, p - 1, r]), (-1, leaving)], 0)
             program.implies(leaving, both[p][r])
-            room[p].append((1, leaving))
+            capacity[p].append((1, leaving))
         for p, flags in both.items():
-            program.at_most([*room[p], *((1, flag) for flag in flags)], 2 * self.capacity + 1)
+            program.at_most([*capacity[p], *((1, flag) for flag in flags)], 2 * self.capacity + 1)
 
     def _windows(self) -> None:
         """Cuts: what enters in r positions in a row, into the pooled memory, and into each SM for its share of them.

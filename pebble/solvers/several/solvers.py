@@ -10,26 +10,26 @@ from pebble.solvers.registry import first_pebbling
 from pebble.solvers.result import Incumbent
 from pebble.solvers.several.gaps import Mover
 from pebble.solvers.several.program import BufferProgram
-from pebble.system.isolation import Library, solve_apart
+from pebble.system.isolation import Library, solve_in_worker
 
 _HERE = "pebble.solvers.several.solvers:"
 _NO_ORDER = "the program is proved, but a gap between two tasks has no order"
 
 
-def _solve_apart(best: Incumbent, solver: str, library: Library, function: str) -> str:
+def _solve_in_worker(best: Incumbent, solver: str, library: Library, function: str) -> str:
     """A first pebbling, then the program in the worker of a library; why it stopped."""
     game, sms = best.problem.game, best.problem.buffers.memories
     tasks = len(game.tasks)
     size = tasks * sms * (tasks + game.size * (3 + sms))
-    return first_pebbling(best, solver, size, MAX_VARIABLES) or solve_apart(library, _HERE + function, best)
+    return first_pebbling(best, solver, size, MAX_VARIABLES) or solve_in_worker(library, _HERE + function, best)
 
 
 def solve_by_cpsat(best: Incumbent) -> str:
     """Prove or improve; return why it stopped."""
     known = best.lower
-    reason = _solve_apart(best, "cpsat", Library.ORTOOLS, "_by_cpsat")
+    reason = _solve_in_worker(best, "cpsat", Library.ORTOOLS, "_by_cpsat")
     if reason == "proved optimal" and best.lower > known:
-        return solve_apart(Library.ORTOOLS, _HERE + "_by_cpsat_again", best)
+        return solve_in_worker(Library.ORTOOLS, _HERE + "_by_cpsat_again", best)
     return reason
 
 
@@ -37,14 +37,14 @@ def _read(program: BufferProgram) -> tuple[Any, list[Any]]:
     from ortools.sat.python import cp_model
 
     model = cp_model.CpModel()
-    found = [model.new_bool_var(f"x{v}") for v in range(program.program.variables)]
+    results = [model.new_bool_var(f"x{v}") for v in range(program.program.variables)]
     for terms, sense, bound in program.program.rows:
-        total = cp_model.LinearExpr.weighted_sum([found[v] for _, v in terms], [c for c, _ in terms])
+        total = cp_model.LinearExpr.weighted_sum([results[v] for _, v in terms], [c for c, _ in terms])
         if sense == "<=":
             model.add(total <= bound)
         else:
             model.add(total == bound)
-    return model, found
+    return model, results
 
 
 def _by_cpsat(best: Incumbent) -> str:
@@ -52,13 +52,13 @@ def _by_cpsat(best: Incumbent) -> str:
     from ortools.sat.python import cp_model
 
     program = BufferProgram(best.problem)
-    model, found = _read(program)
+    model, result = _read(program)
     costs = program.program.objective
-    moved = cp_model.LinearExpr.weighted_sum([found[v] for _, v in costs], [c for c, _ in costs])
-    model.minimize(moved + program.unit * program.always)
+    traffic = cp_model.LinearExpr.weighted_sum([result[v] for _, v in costs], [c for c, _ in costs])
+    model.minimize(traffic + program.unit * program.always)
 
     def report(value: Callable[[Any], bool]) -> None:
-        plan = program.plan([int(value(var)) for var in found])
+        plan = program.plan([int(value(var)) for var in result])
         best.offer(Mover(best.problem, plan).play(), "cpsat")
 
     status = run_cpsat(model, best, 1, best.problem.seed, report)
@@ -79,7 +79,7 @@ def _by_cpsat_again(best: Incumbent) -> str:
 
 def solve_by_milp(best: Incumbent) -> str:
     """Prove or improve; return why it stopped."""
-    return _solve_apart(best, "milp", Library.HIGHS, "_by_milp")
+    return _solve_in_worker(best, "milp", Library.HIGHS, "_by_milp")
 
 
 def _by_milp(best: Incumbent) -> str:
@@ -97,10 +97,10 @@ def _by_milp(best: Incumbent) -> str:
         program.cost_at_least(best.lower)
     linear = program.program
     problem = pulp.LpProblem("several", pulp.LpMinimize)
-    found = [problem.add_variable(f"x{v}", cat="Binary") for v in range(linear.variables)]
-    problem.setObjective(pulp.lpSum(c * found[v] for c, v in linear.objective))
+    results = [problem.add_variable(f"x{v}", cat="Binary") for v in range(linear.variables)]
+    problem.setObjective(pulp.lpSum(c * results[v] for c, v in linear.objective))
     for terms, sense, bound in linear.rows:
-        total = pulp.lpSum(c * found[v] for c, v in terms)
+        total = pulp.lpSum(c * results[v] for c, v in terms)
         problem += total <= bound if sense == "<=" else total == bound
 
     def report(bound: int) -> None:
@@ -109,7 +109,7 @@ def _by_milp(best: Incumbent) -> str:
 
     status = minimise(problem, best.seconds_left, best.problem.seed, report)
     if status == "optimal":
-        values = [round(var.value() or 0) for var in found]
+        values = [round(var.value() or 0) for var in results]
         report(linear.value(values))
         best.offer(Mover(best.problem, program.plan(values)).play(), "milp")
     elif status == "infeasible":

@@ -1,150 +1,262 @@
-"""Best-first search over the states of the game with several memories: exact, without a model, for tiny DAGs.
-
-A state is what each memory holds, what is blue and what is done. The estimate is what must still move: outputs not yet
-stored in their final form, and blue values that tasks to come need and no memory holds. Where SMs are alike, states
-that differ by their numbering alone are one. Only values that some task to come needs are loaded or copied.
-"""
+"""The search for games with several memories, and the moves of what it finds."""
 
 from __future__ import annotations
 
-import heapq
-from collections.abc import Iterator
-from typing import NamedTuple
+import time
+from collections.abc import Callable
+from itertools import pairwise
 
-from pebble.game import Move
-from pebble.solvers.heuristic import solve_alone
-from pebble.solvers.result import NO_PEBBLING, Incumbent
+import numpy as np
 
-MAX_STATES = 2_000_000
+from pebble.errors import InputError, PebbleError
+from pebble.game import Game, Move, Op
+from pebble.solvers.result import Incumbent
+from pebble.solvers.search.bits import EXHAUSTED, FOUND, FULL, GROW, RUNNING, bits_of
+from pebble.solvers.search.dag_counts import Counted, count_game
+from pebble.solvers.search.dag_model import build_dag_model
+from pebble.solvers.several import astar
+from pebble.solvers.several import states as kept
+from pebble.solvers.several.ideals import Ideals, make_ideals
+from pebble.solvers.several.rules import (
+    ANY_SPLIT,
+    EQUAL,
+    NO_MULTIPLIER,
+    SHARE,
+    UNIT,
+    Rules,
+    cost_unit,
+    read_rules,
+    weight_unit,
+)
+from pebble.solvers.several.steps import expand
+from pebble.system.memory import memory_allowance
+from pebble.units import ceil_div
+
+_SLICE_SECONDS = 0.05
+_LARGEST_SLICE = 1 << 14
+_MOST_IDEALS = 1 << 22
+_LEVELS = 1 << 20
+_MOST_COST = 1 << 18
+_COUNT_SHARE = 0.2  # of the time left, for the counted game
+_BEAM_WIDTHS = (30, 1000)
+_BEAM_SHARE = 0.1  # of the time left, each
 
 
-class _State(NamedTuple):
-    red: tuple[int, ...]
-    blue: int
-    done: int
+class BufferSearch:
+    """One search for an incumbent."""
 
-
-def solve_by_search(best: Incumbent) -> str:
-    """Prove the optimum, or stop at the limit of time or states."""
-    solve_alone(best)
-    return "proved optimal" if best.closed else _Search(best).run()
-
-
-class _Search:
     def __init__(self, best: Incumbent) -> None:
-        game, buffers = best.problem.game, best.problem.buffers
-        self.best, self.game, self.capacity = best, game, best.problem.capacity
-        self.sms = buffers.memories
-        self.weights = game.weights
-        self.alike = buffers.kind == "sm-local" or buffers.net.uniform
-        self.prices = {
-            (r, q): int(price * best.unit)
-            for r in range(self.sms)
-            for q in range(self.sms)
-            if (price := buffers.copy_cost(r, q)) is not None
-        }
-        self.masks = [
-            (sum(1 << o for o in task.operands), 1 << task.target, sum(1 << u for u in game.preds[t]))
-            for t, task in enumerate(game.tasks)
-        ]
-        self.all_done = (1 << len(game.tasks)) - 1
-        self.updates = [sum(1 << t for t in ts) for ts in game.updates]
-        self.uses = [sum(1 << t for t in ts) for ts in game.uses]
+        self.best, self.game = best, best.problem.game
+        self.rules = read_rules(best.problem)
+        # units of the incumbent to a level
+        self.level = weight_unit(self.game) * (best.unit // cost_unit(best.problem))
+        if best.lower > _MOST_COST * self.level:
+            raise InputError(
+                f"solver search: with several memories it counts costs up to {_MOST_COST:,} steps, got weights and an "
+                f"omega that make this one of {best.lower // self.level:,} at least; use --solver cpsat or heuristic."
+            )
+        self.sms = best.problem.buffers.memories
+        self.memory = int(best.memory_share * memory_allowance())
+        self.ideals: Ideals = make_ideals(_MOST_IDEALS, self._counted())
+        self.states = self._no_states(1)
+
+    def _counted(self) -> Counted | None:
+        """The counted game of all memories as one, where loads and stores have a weight of their own in the bound."""
+        sizes, until = self.rules.sizes, time.monotonic() + _COUNT_SHARE * self.best.seconds_left
+        if not sizes[EQUAL] or sizes[SHARE] == sizes[UNIT]:
+            return None
+        model = build_dag_model(self.game, self.best.problem.capacity * self.sms)
+        return count_game(model, lambda: self.best.stopped or time.monotonic() > until)
+
+    def _no_states(self, parts: int) -> kept.States:
+        """Room for states in a part of the memory allowed."""
+        each = kept.BYTES_PER_STATE + 8 * (kept.RED + self.sms) + 32 + 16
+        return kept.make_states(max(1 << 17, self.memory * 3 // 4 // each // parts), self.sms, _LEVELS)
 
     def run(self) -> str:
-        """A* with the estimate of `rest`, which never overestimates."""
-        best, game = self.best, self.game
-        start = _State((0,) * self.sms, sum(1 << i for i, b in enumerate(game.is_input) if b), 0)
-        cost = {start: 0}  # by `key`
-        came: dict[_State, tuple[_State, Move]] = {}
-        heap = [(self.rest(start), 0, start)]
-        closed: set[_State] = set()
-        tie = 0
-        while heap:
-            estimate, _, state = heapq.heappop(heap)
-            key = self.key(state)
-            if key in closed:
-                continue
-            closed.add(key)
-            if len(closed) % 1024 == 0:
-                best.raise_lower(estimate if best.upper is None else min(estimate, best.upper), "search")
-                if best.stopped:
-                    return "proved optimal" if best.closed else "stopped"
-                if len(closed) > MAX_STATES:
-                    return f"stopped after {MAX_STATES} states"
-            if state.done == self.all_done and self.rest(state) == 0:
-                best.raise_lower(cost[key] if best.upper is None else min(cost[key], best.upper), "search")
-                best.offer(self.moves(state, came), "search")
-                return "proved optimal"
-            for extra, after, move in self.after(state):
-                total = cost[key] + extra
-                other = self.key(after)
-                if other not in cost or total < cost[other]:
-                    cost[other] = total
-                    came[after] = state, move
-                    tie -= 1
-                    heapq.heappush(heap, (total + self.rest(after), tie, after))
-        return NO_PEBBLING
+        """Look for good pebblings, then search until the bounds meet; why it stopped."""
+        for width in _BEAM_WIDTHS:
+            self._beam(width)
+        best = self.best
+        self.states = self._no_states(1)
+        counts = self.states.counts
+        counts[kept.UPPER] = self.upper
+        status = RUNNING if astar.begin(self.rules, self.ideals, self.states) else FULL
+        status = self._work(status, float("inf"), lambda work: astar.advance(*self._arrays, work))
+        if status == FOUND:
+            best.offer(self.moves(), "search")
+        elif status == EXHAUSTED:
+            return best.none_cheaper("search")
+        if best.closed:
+            return "proved optimal"
+        return f"memory limit of {self.memory / 2**30:.1f} GiB" if status == FULL else "stopped"
 
-    def key(self, state: _State) -> _State:
-        """States that differ by the numbering of SMs that are alike have one key."""
-        return state._replace(red=tuple(sorted(state.red))) if self.alike else state
+    @property
+    def _arrays(self) -> tuple[Rules, Ideals, kept.States]:
+        return self.rules, self.ideals, self.states
 
-    def rest(self, state: _State) -> int:
-        """A lower bound on what must still be paid."""
-        anywhere = 0
-        for red in state.red:
-            anywhere |= red
-        total = 0
-        for i, weight in enumerate(self.weights):
-            bit = 1 << i
-            undone = self.updates[i] & ~state.done
-            if self.game.is_output[i] and (undone or not state.blue & bit):
-                total += weight
-            if not anywhere & bit and (self.uses[i] & ~state.done or (undone and state.blue & bit)):
-                begun = self.updates[i] & state.done
-                if self.game.is_input[i] or (begun and state.blue & bit):
-                    total += weight
-        return total * self.best.unit
+    def _beam(self, width: int) -> None:
+        """Offer the best that a beam finds, in a share of the time left."""
+        if self.best.stopped:
+            return
+        self.states = self._no_states(8)
+        counts = self.states.counts
+        counts[kept.UPPER], counts[kept.MODE] = self.upper, kept.BEAM
+        counts[kept.WIDTH] = _LEVELS // (len(self.game.tasks) + 1)
+        until = time.monotonic() + _BEAM_SHARE * self.best.seconds_left
+        status = RUNNING if astar.begin(self.rules, self.ideals, self.states) else FULL
+        status = self._work(status, until, lambda work: astar.beam(*self._arrays, width, work))
+        if status == FOUND:
+            self.best.offer(self.moves(), "beam")
 
-    def after(self, state: _State) -> Iterator[tuple[int, _State, Move]]:
-        """Every move that can matter."""
-        game, unit, capacity = self.game, self.best.unit, self.capacity
-        for q, red in enumerate(state.red):
-            room = capacity - sum(w for i, w in enumerate(self.weights) if red >> i & 1)
-            for i, weight in enumerate(self.weights):
-                bit, name = 1 << i, game.names[i]
-                wanted = (self.uses[i] | self.updates[i]) & ~state.done
-                if red & bit:
-                    yield 0, self.state(state, q, red & ~bit), Move("delete", name, None, q)
-                    if not state.blue & bit:
-                        blue = state._replace(blue=state.blue | bit)
-                        yield weight * unit, blue, Move("store", name, None, q)
-                elif wanted and weight <= room:
-                    if state.blue & bit:
-                        yield weight * unit, self.state(state, q, red | bit), Move("load", name, None, q)
-                    for r, other in enumerate(state.red):
-                        if other & bit and (r, q) in self.prices:
-                            price = weight * self.prices[r, q]
-                            yield price, self.state(state, q, red | bit), Move("copy", name, r, q)
-            for t, (operands, target, before) in enumerate(self.masks):
-                if state.done >> t & 1 or red & operands != operands or state.done & before != before:
-                    continue
-                item = game.tasks[t].target
-                begun = game.is_input[item] or bool(self.updates[item] & state.done)
-                if not red & target and (begun or self.weights[item] > room):
-                    continue
-                reds = tuple((r | target) if p == q else (r & ~target) for p, r in enumerate(state.red))
-                following = _State(reds, state.blue & ~target, state.done | 1 << t)
-                yield 0, following, Move("compute", game.tasks[t].name, None, q)
+    def _work(self, status: int, until: float, advance: Callable[[int], int]) -> int:
+        """Advance slice by slice, until there is a result or the time is up."""
+        best, work = self.best, 64
+        while status not in (FOUND, EXHAUSTED, FULL) and not best.stopped and time.monotonic() < until:
+            started, counts = time.monotonic(), self.states.counts
+            counts[kept.UPPER] = self.upper
+            status = advance(work)
+            took = time.monotonic() - started
+            if status == GROW:
+                self.states = self.states._replace(table=np.zeros(4 * len(self.states.table), np.int32))
+                kept.rehash(self.states)
+            else:
+                work = min(_LARGEST_SLICE, 2 * work) if took < _SLICE_SECONDS else max(16, work // 2)
+            if counts[kept.MODE] == kept.EXACT:
+                level = int(counts[kept.LEVEL]) * self.level
+                best.raise_lower(level if best.upper is None else min(level, best.upper), "search")
+                best.details |= {
+                    "states": int(counts[kept.STATES]),
+                    "expanded": int(counts[kept.EXPANDED]),
+                    "ideals": int(self.ideals.counts[0]),
+                }
+        return status
 
-    @staticmethod
-    def state(state: _State, q: int, red: int) -> _State:
-        return state._replace(red=(*state.red[:q], red, *state.red[q + 1 :]))
+    @property
+    def upper(self) -> int:
+        """The cost at which nothing need be looked at."""
+        return _LEVELS - 1 if self.best.upper is None else min(ceil_div(self.best.upper, self.level), _LEVELS - 1)
 
-    def moves(self, state: _State, came: dict[_State, tuple[_State, Move]]) -> tuple[Move, ...]:
-        found = []
-        while state in came:
-            state, move = came[state]
-            found.append(move)
-        return tuple(found[::-1])
+    def moves(self) -> tuple[Move, ...]:
+        """The moves on the way to the goal."""
+        states, counts = self.states, self.states.counts
+        chain = [int(counts[kept.GOAL])]
+        while states.parents[chain[-1]] >= 0:
+            chain.append(int(states.parents[chain[-1]]))
+        chain.reverse()
+        states.now[:] = 0
+        writer = _Writer(self.game, self.rules, self.sms)
+        for s, following in pairwise(chain):
+            states.goal[:] = states.words[following]
+            counts[kept.LAST], counts[kept.MODE] = states.costs[following], kept.READ
+            if not expand(self.rules, self.ideals, states, s) or counts[kept.MODE] != kept.MATCHED:
+                raise PebbleError("search: a recorded state has no step to the next; please report this.")
+            states.now[:] = states.after
+            task, sm, leaves, fetches, source = map(int, states.move)
+            leaving, loaded = bits_of(leaves & (1 << 64) - 1), bits_of(fetches & (1 << 64) - 1)
+            if task < 0:
+                writer.push(-1 - task, source, sm, leaving)
+            else:
+                writer.step(task, sm, leaving, loaded)
+        return tuple(writer.moves)
+
+
+class _Writer:
+    """Writes steps and pushes as moves."""
+
+    def __init__(self, game: Game, rules: Rules, sms: int) -> None:
+        self.game, self.rules = game, rules
+        self.moves: list[Move] = []
+        self.held: list[set[int]] = [set() for _ in range(sms)]
+        self.blue = {x for x, blue in enumerate(game.is_input) if blue}
+        self.done: set[int] = set()
+
+    def say(self, op: Op, x: int, sm: int, source: int | None = None) -> None:
+        self.moves.append(Move(op, self.game.names[x], source, sm))
+
+    def leave(self, x: int, sm: int) -> None:
+        """Delete a value, stored before if it would be lost."""
+        if x not in self.blue and not any(x in held for q, held in enumerate(self.held) if q != sm):
+            self.store(x, sm)
+        self.drop(x, sm)
+
+    def store(self, x: int, sm: int) -> None:
+        self.say("store", x, sm)
+        self.blue.add(x)
+
+    def drop(self, x: int, sm: int) -> None:
+        self.say("delete", x, sm)
+        self.held[sm].discard(x)
+
+    def push(self, x: int, source: int, sm: int, leaving: list[int]) -> None:
+        """Make room, copy, and drop at the source."""
+        for y in leaving:
+            self.leave(y, sm)
+        self.copy(x, source, sm)
+        self.drop(x, source)
+        self.settle()
+
+    def copy(self, x: int, source: int, sm: int) -> None:
+        self.say("copy", x, sm, source)
+        self.held[sm].add(x)
+
+    def step(self, task: int, sm: int, leaving: list[int], by_load: list[int]) -> None:
+        """Make room, fetch, compute, and what follows of itself."""
+        game, target = self.game, self.game.tasks[task].target
+        for y in leaving:
+            self.leave(y, sm)
+        initialised = game.is_input[target] or any(u in self.done for u in game.updates[target])
+        for x in (*game.tasks[task].operands, *((target,) if initialised else ())):
+            if x not in self.held[sm]:
+                self.fetch(x, sm, x in by_load)
+        self.compute(task, sm)
+        self.settle()
+
+    def settle(self) -> None:
+        """What follows of itself: values that are no longer needed go, tasks that need nothing more are done."""
+        self.tidy()
+        while self.rules.sizes[ANY_SPLIT] and (free := self.free_task()):
+            self.compute(*free)
+            self.tidy()
+
+    def fetch(self, x: int, sm: int, by_load: bool) -> None:
+        unit, price = int(self.rules.sizes[UNIT]), self.rules.price
+        holders = [q for q, held in enumerate(self.held) if x in held]
+        nearest = min(holders, key=lambda q: int(price[q, sm]), default=None)
+        copy = NO_MULTIPLIER if nearest is None else int(price[nearest, sm])
+        load = unit if x in self.blue else 2 * unit
+        partial = any(u not in self.done for u in self.game.updates[x])
+        if nearest is None or by_load or (copy > load and (partial or x in self.blue)):
+            if x not in self.blue:
+                self.store(x, holders[0])
+            self.say("load", x, sm)
+            self.held[sm].add(x)
+        else:
+            self.copy(x, nearest, sm)
+
+    def compute(self, task: int, sm: int) -> None:
+        target = self.game.tasks[task].target
+        self.moves.append(Move("compute", self.game.tasks[task].name, sm=sm))
+        for held in self.held:
+            held.discard(target)
+        self.held[sm].add(target)
+        self.blue.discard(target)
+        self.done.add(task)
+        if self.game.is_output[target] and self.done.issuperset(self.game.updates[target]):
+            self.store(target, sm)
+
+    def tidy(self) -> None:
+        """Delete what no task to come touches."""
+        for sm, held in enumerate(self.held):
+            for x in sorted(held):
+                if self.done.issuperset((*self.game.uses[x], *self.game.updates[x])):
+                    self.drop(x, sm)
+
+    def free_task(self) -> tuple[int, int] | None:
+        """A task all of whose values lie in one memory, and where."""
+        for t, task in enumerate(self.game.tasks):
+            if t not in self.done and self.done.issuperset(self.game.preds[t]):
+                for q, held in enumerate(self.held):
+                    if held.issuperset((*task.operands, task.target)):
+                        return t, q
+        return None

@@ -20,8 +20,8 @@ import time
 import traceback
 from collections.abc import Callable
 from enum import StrEnum
-from importlib import import_module
 from pathlib import Path
+from pkgutil import resolve_name
 from typing import IO, Any
 
 from pebble.errors import PebbleError
@@ -42,8 +42,6 @@ class StoppedError(Exception):
 
 _POLL_SECONDS = 0.05
 _GRACE_SECONDS = 0.3  # for a worker to end by itself at the time limit, with its last bound
-_FORWARDED = ("offer", "raise_lower")
-
 _idle: dict[Library, list[_Worker]] = {}
 _lock = threading.Lock()
 _here: Library | None = None  # in a worker: what it may load
@@ -150,7 +148,7 @@ def say(*message: object) -> None:
     _answer("said", message)
 
 
-def solve_apart(library: Library, solver: str, best: Any, until: Callable[[], bool] = lambda: False) -> str:
+def solve_in_worker(library: Library, solver: str, best: Any, until: Callable[[], bool] = lambda: False) -> str:
     """Run a solver, a function of an incumbent, in a worker; what it reports there reaches the incumbent here.
 
     ``solver`` is ``"module:name"``; ``until`` ends the worker too, when it gives True. Returns why the solver stopped.
@@ -166,8 +164,10 @@ def solve_apart(library: Library, solver: str, best: Any, until: Callable[[], bo
         out_of_time = out_of_time or time.monotonic()
         return time.monotonic() > out_of_time + _GRACE_SECONDS
 
+    methods = {"offer": best.offer, "raise_lower": best.raise_lower, "add_details": best.add_details}
+
     def hear(method: str, *arguments: object) -> None:
-        getattr(best, method)(*arguments)
+        methods[method](*arguments)
 
     try:
         reason = call(library, "pebble.system.isolation:_solve_here", solver, best, hear=hear, until=over)
@@ -180,9 +180,7 @@ def solve_apart(library: Library, solver: str, best: Any, until: Callable[[], bo
 def _solve_here(solver: str, best: Any) -> str:
     """In a worker: run a solver on the copy of an incumbent, and repeat what it reports."""
 
-    def forwarded(name: str) -> Callable[..., object]:
-        method: Callable[..., object] = getattr(best, name)
-
+    def forwarded(name: str, method: Callable[..., object]) -> Callable[..., object]:
         def report(*arguments: object) -> object:
             done = method(*arguments)
             if done is not False or name == "raise_lower":  # a second proof of a bound is news as well
@@ -191,19 +189,17 @@ def _solve_here(solver: str, best: Any) -> str:
 
         return report
 
-    for name in _FORWARDED:
-        setattr(best, name, forwarded(name))
+    best.offer = forwarded("offer", best.offer)
+    best.raise_lower = forwarded("raise_lower", best.raise_lower)
     reason: str = _function(solver)(best)
-    details = getattr(best, "details", None)
-    if details:
-        say("add_details", details)
+    if best.details:
+        say("add_details", best.details)
     return reason
 
 
 def _function(name: str) -> Callable[..., Any]:
-    module, _, function = name.partition(":")
-    found: Callable[..., Any] = getattr(import_module(module), function)
-    return found
+    result: Callable[..., Any] = resolve_name(name)
+    return result
 
 
 def _answer(kind: str, content: object) -> None:
@@ -254,5 +250,5 @@ def _end_all() -> None:
 
 
 atexit.register(_end_all)
-if hasattr(os, "register_at_fork"):  # the workers are the parent's
+if sys.platform != "win32":  # the workers are the parent's
     os.register_at_fork(after_in_child=_idle.clear)

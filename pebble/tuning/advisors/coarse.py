@@ -1,19 +1,32 @@
-"""A quick look at the time of a kernel, before anything is simulated: as if DRAM moved the compulsory bytes evenly.
+"""A quick look at the time of a kernel, before anything is simulated: counts in place of a trace.
 
-It is the wave model of `pebble.timing.waves` with counts in place of a trace: the slowest of compute, shared memory,
-L2, DRAM and latency in a full wave, times the waves; attention's shared memory is left out. It only decides what is
-simulated, in which order; what is shown is the model itself.
+It is the wave model of `pebble.timing.waves`: the slowest of compute, shared memory, L2, DRAM and latency in a full
+wave, times the waves, and in the last one; attention's shared memory is left out. DRAM moves what `estimated_traffic`
+says, or the compulsory bytes, evenly. It only decides what is simulated, in which order; what is shown is the model
+itself.
 """
 
 from __future__ import annotations
 
+import math
+from dataclasses import replace
+from typing import Any, NamedTuple
+
+from pebble.errors import InputError
+from pebble.families.base import KernelFamily
+from pebble.families.spaces.candidate import Candidate, estimated_traffic, runnable
 from pebble.schedules.kernel import Work
 from pebble.schedules.tables.registry import KERNELS
 from pebble.schedules.tile import TileShape
+from pebble.simulation import Traffic
+from pebble.timing.modelled import ModelledTime, Wave, throttled_seconds, time_of_waves
+from pebble.timing.power import Power, Sustained, sustained_if_measured
 from pebble.timing.sustained import Rates
 from pebble.traces import LINE_BYTES
 from pebble.units import ceil_div
 from pebble.workloads.base import Workload
+
+_SAMPLED_WAVES = 3  # in which who shares what is looked at
 
 
 def step_ns(launch: Work, rates: Rates, sms: int) -> tuple[float, float]:
@@ -26,20 +39,116 @@ def step_ns(launch: Work, rates: Rates, sms: int) -> tuple[float, float]:
 def coarse_seconds(
     workload: Workload, tile: TileShape, stages: int, sms: int, blocks_per_sm: int, rates: Rates
 ) -> float:  # fmt: skip
-    """About the least time that a kernel takes."""
+    """About the least time that a kernel takes: as if it moved the compulsory bytes, and nobody waited for them."""
+    return coarse_time(workload, tile, stages, sms, blocks_per_sm, rates).seconds
+
+
+def coarse_time(
+    workload: Workload,
+    tile: TileShape,
+    stages: int,
+    sms: int,
+    blocks_per_sm: int,
+    rates: Rates,
+    moves: Traffic | None = None,
+) -> ModelledTime:
+    """About the time of a kernel that moves what was counted; by default the compulsory bytes, for which nobody waits.
+
+    Of a product each wave fetches what it misses by the closed form; what stays dirty at the end is written in the
+    first, as in a stream of equal launches.
+    """
     work = KERNELS[workload.family].work(workload, tile)
     operations = [launch.blocks * launch.steps * launch.step_flops for launch in work]
-    lines = workload.compulsory_bytes / LINE_BYTES
-    total = rates.launch
+    lines = (workload.compulsory_bytes if moves is None else moves.dram_bytes) / LINE_BYTES
+    waves: list[Wave] = []
     for launch, share in zip(work, operations, strict=True):
         full, last = divmod(launch.blocks, sms * blocks_per_sm)
         step, load = step_ns(launch, rates, sms)
         dram = lines * share / sum(operations) / launch.blocks / rates.dram_lines
-        for running, count in ((sms * blocks_per_sm, full), (last, last > 0)):
+        missed = 0.0 if moves is None else lines * share / sum(operations) / (launch.bytes / LINE_BYTES)
+        latency = rates.hit + rates.miss * min(1.0, missed)
+        for running, count in ((sms * blocks_per_sm, full), (last, int(last > 0))):
             if not count:
                 continue
             busiest = ceil_div(running, sms)
-            chain = launch.steps * max(rates.step, (rates.hit + busiest * (step + load)) / stages)
-            slowest = max(busiest * launch.steps * max(step, load * running / sms / busiest), dram * running, chain)
-            total += count * (slowest + rates.hit + rates.drain)
-    return total / 1e9
+            chain = launch.steps * max(rates.step, (latency + busiest * (step + load)) / stages)
+            needs = (
+                busiest * launch.steps * step, 0.0, launch.steps * load * running / sms, dram * running, chain,
+                rates.hit + rates.drain,
+            )  # fmt: skip
+            waves += [Wave(running, *(need / 1e9 for need in needs))] * count
+    if moves is not None and len(moves.counts.read_misses_of_waves) == len(waves):
+        waves = _with_misses(waves, moves, rates)
+    traffic, loaded = round(lines) * LINE_BYTES, sum(launch.bytes for launch in work)
+    return time_of_waves(waves, rates.launch / 1e9, traffic, loaded)
+
+
+def _with_misses(waves: list[Wave], moves: Traffic, rates: Rates) -> list[Wave]:
+    """Waves that each fetch what they miss, and write their share of the results."""
+    kept = moves.residue_bytes / LINE_BYTES
+    written = moves.dram_write_bytes / LINE_BYTES - kept
+    blocks = sum(wave.blocks for wave in waves)
+    results: list[Wave] = []
+    for wave, missed in zip(waves, moves.counts.read_misses_of_waves, strict=True):
+        lines = missed + written * wave.blocks / blocks + (0.0 if results else kept)
+        results.append(wave._replace(dram_seconds=lines / rates.dram_lines / 1e9))
+    return results
+
+
+class QuickLook(NamedTuple):
+    """What a kernel moves and takes, about.
+
+    Attributes
+    ----------
+    dram_bytes : float
+        Infinite for what does not fit the cache or takes clearly longer than full waves.
+    seconds : float
+        Of a single launch.
+    sustained : Sustained or None
+        Run again and again; None where that is not modelled.
+    """
+
+    dram_bytes: float
+    seconds: float
+    sustained: Sustained | None
+
+    @property
+    def ranked_seconds(self) -> float:
+        """What `pebble time` ranks by."""
+        return self.seconds if self.sustained is None else self.sustained.seconds
+
+
+def quick_look(
+    family: KernelFamily[Any, Any], workload: Workload, candidate: Candidate, rates: Rates, power: Power | None
+) -> QuickLook:  # fmt: skip
+    """Bytes, time and energy of one tile and order in waves, without a simulation: one to three ms for a product.
+
+    Bytes are those of an LRU in closed form (`estimated_traffic`), time is that of its waves in counts, and requests
+    those of a few of them. ``benchmarks/quick_look.py`` sets it beside the full simulation on random layers.
+
+    Parameters
+    ----------
+    family : KernelFamily
+    workload : Workload
+    candidate : Candidate
+    rates : Rates
+    power : Power or None
+        Of the chip, as `power_of` gives it.
+    """
+    config = candidate.config
+    if family.space is None:
+        raise InputError(
+            f"{workload.label}: expected a family whose schedules are searched; `pebble time` simulates it."
+        )
+    moves = estimated_traffic(family, family.space, workload, candidate)
+    if moves is None:
+        return QuickLook(math.inf, math.inf, None)
+    traffic = float(moves.dram_bytes)
+    time = coarse_time(
+        workload, config.tile, config.stages, config.sms, config.blocks_per_sm, rates, moves
+    )  # fmt: skip
+    program = family.program(workload, runnable(workload, candidate), config)
+    throttled = throttled_seconds(program.flops, config.sms, rates, time.seconds)
+    time = replace(time, seconds=time.seconds + throttled, throttled_seconds=throttled)
+    again = sustained_if_measured(program, config, time, power, _SAMPLED_WAVES)
+    return QuickLook(traffic, time.seconds, again)

@@ -32,7 +32,7 @@ from pebble.schedules.orders.base import Multicast
 from pebble.schedules.orders.deepgemm import deepgemm_group
 from pebble.schedules.tile import TileShape
 from pebble.tuning.advisors.base import Advice, Advisor, in_groups
-from pebble.tuning.advisors.deepgemm_common import SHARED_BYTES, Problem, no_room, problem_of, warpgroups
+from pebble.tuning.advisors.deepgemm_common import SHARED_BYTES, DeepGemmProblem, no_room, problem_of, warpgroups
 from pebble.units import ceil_div
 from pebble.workloads.base import Workload, element_bytes
 
@@ -63,7 +63,7 @@ class DeepGemm(Advisor):
         return [_advice(problem, layout, score) for score, layout in ranked]
 
 
-def layouts(problem: Problem) -> Iterator[Layout]:
+def layouts(problem: DeepGemmProblem) -> Iterator[Layout]:
     """What the rule looks at, in its order."""
     rows = [128] if problem.grouped else [64, 128]
     if not problem.grouped:
@@ -84,7 +84,7 @@ def layouts(problem: Problem) -> Iterator[Layout]:
                     yield cluster, bm, bn
 
 
-def block_bytes(problem: Problem, bm: int, bn: int) -> tuple[int, int]:
+def block_bytes(problem: DeepGemmProblem, bm: int, bn: int) -> tuple[int, int]:
     """Shared memory of a block: what is there once, and that of each stage."""
     size, out = element_bytes(problem.dtype), element_bytes(problem.out_dtype)
     once = ceil_div(bm * bn * out, 1024) * 1024 + _BARRIER_BYTES
@@ -95,13 +95,13 @@ def block_bytes(problem: Problem, bm: int, bn: int) -> tuple[int, int]:
     return once, stage
 
 
-def most_stages(problem: Problem, bm: int, bn: int) -> int:
+def most_stages(problem: DeepGemmProblem, bm: int, bn: int) -> int:
     """Stages by the rule; none or fewer where not even one fits."""
     once, stage = block_bytes(problem, bm, bn)
     return min(_MOST_STAGES, (SHARED_BYTES - once) // stage)
 
 
-def cycles(problem: Problem, layout: Layout) -> int:
+def cycles(problem: DeepGemmProblem, layout: Layout) -> int:
     """By the rule."""
     cluster, bm, bn = layout
     along_m, along_n, _ = _CLUSTERS[cluster]
@@ -120,7 +120,7 @@ def cycles(problem: Problem, layout: Layout) -> int:
     return int(np.float32(most) / efficiency)
 
 
-def _advice(problem: Problem, layout: Layout, score: int) -> Advice:
+def _advice(problem: DeepGemmProblem, layout: Layout, score: int) -> Advice:
     cluster, bm, bn = layout
     multicast = _CLUSTERS[cluster][2]
     size = element_bytes(problem.dtype)

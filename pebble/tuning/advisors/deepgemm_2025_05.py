@@ -27,7 +27,7 @@ from pebble.models.machine import Machine
 from pebble.schedules.orders.base import Multicast
 from pebble.schedules.tile import TileShape
 from pebble.tuning.advisors.base import Advice, Advisor, in_groups
-from pebble.tuning.advisors.deepgemm_common import SHARED_BYTES, Problem, no_room, problem_of, warpgroups
+from pebble.tuning.advisors.deepgemm_common import SHARED_BYTES, DeepGemmProblem, no_room, problem_of, warpgroups
 from pebble.units import ceil_div
 from pebble.workloads.base import Workload
 
@@ -59,7 +59,7 @@ class DeepGemm2025(Advisor):
         return [_advice(problem, *tile) for tile in (chosen, *others)]
 
 
-def chosen_tile(problem: Problem) -> tuple[int, int]:
+def chosen_tile(problem: DeepGemmProblem) -> tuple[int, int]:
     """BM and BN by the rule."""
     best: tuple[int, int] | None = None
     for bm, bn in _candidates(problem):
@@ -69,22 +69,22 @@ def chosen_tile(problem: Problem) -> tuple[int, int]:
     return best
 
 
-def _candidates(problem: Problem) -> Iterator[tuple[int, int]]:
+def _candidates(problem: DeepGemmProblem) -> Iterator[tuple[int, int]]:
     for bm in (128,) if problem.grouped else BLOCK_M:
         for bn in BLOCK_N:
             if bm <= 128 or bn <= 128:
                 yield bm, bn
 
 
-def _waves(problem: Problem, bm: int, bn: int) -> int:
+def _waves(problem: DeepGemmProblem, bm: int, bn: int) -> int:
     return ceil_div(problem.blocks(bm, bn), problem.sms)
 
 
-def _last_wave(problem: Problem, bm: int, bn: int) -> int:
+def _last_wave(problem: DeepGemmProblem, bm: int, bn: int) -> int:
     return problem.blocks(bm, bn) % problem.sms or problem.sms
 
 
-def _better(problem: Problem, bm: int, bn: int, best_m: int, best_n: int) -> bool:
+def _better(problem: DeepGemmProblem, bm: int, bn: int, best_m: int, best_n: int) -> bool:
     waves, least = _waves(problem, bm, bn), _waves(problem, best_m, best_n)
     if waves != least:
         return waves < least
@@ -111,13 +111,13 @@ def most_stages(k: int, bm: int, bn: int) -> int:
     return next((s for s in range(most, 0, -1) if shared_bytes(k, bm, bn, s) <= SHARED_BYTES), 0)
 
 
-def _multicast(problem: Problem, bm: int, bn: int) -> Multicast:
+def _multicast(problem: DeepGemmProblem, bm: int, bn: int) -> Multicast:
     if problem.m < _MULTICAST_ROWS or problem.sms % 2:
         return "none"
     return "a" if bm > bn else "b"
 
 
-def _advice(problem: Problem, bm: int, bn: int) -> Advice:
+def _advice(problem: DeepGemmProblem, bm: int, bn: int) -> Advice:
     k = problem.k
     stages, multicast = most_stages(k, bm, bn), _multicast(problem, bm, bn)
     waves = _waves(problem, bm, bn)

@@ -17,7 +17,7 @@ _ALIGNMENT = 128  # rows of an expert are padded to
 
 
 @dataclass(frozen=True)
-class Problem:
+class DeepGemmProblem:
     """A product, or the experts of a mixture laid out one after the other ("contiguous").
 
     Attributes
@@ -43,7 +43,7 @@ class Problem:
         return ceil_div(self.m, bm) * ceil_div(self.n, bn)
 
 
-def problem_of(name: str, workload: Workload, machine: Machine, sms: int, dtypes: tuple[str, ...]) -> Problem:
+def problem_of(name: str, workload: Workload, machine: Machine, sms: int, dtypes: tuple[str, ...]) -> DeepGemmProblem:
     """The problem, if the rule is for it.
 
     Raises
@@ -68,12 +68,12 @@ def problem_of(name: str, workload: Workload, machine: Machine, sms: int, dtypes
     if machine.shared_bytes_per_block != SHARED_BYTES or machine.compute_capability != "9.0":
         raise refuse(machine.name, "a GPU of compute capability 9.0", "use --gpu h100-sxm5-80gb")
     rows = gemm.m if gemm else sum(round_up(each, _ALIGNMENT) for each in grouped.rows) if grouped else 0
-    return Problem(
+    return DeepGemmProblem(
         rows, product.n, product.k, sms, grouped is not None, product.accumulate, product.dtype, product.out_dtype
     )
 
 
-def no_room(name: str, problem: Problem) -> InputError:
+def no_room(name: str, problem: DeepGemmProblem) -> InputError:
     """The scales of B are kept for all of k, and so long a k leaves no room for stages."""
     return InputError(
         f"--advisor {name}: got k = {problem.k}, expected one whose scales leave room for stages in {SHARED_BYTES:,} "

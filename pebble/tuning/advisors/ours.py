@@ -2,7 +2,7 @@
 
 Tried are block tiles that fit the chip with an output tile, barriers and scales, as many stages as the latency of a
 miss asks for, and one to three blocks an SM. All are timed at a glance, as if DRAM moved no more than the compulsory
-bytes. From the least of these on, the orders in daily use are run through the cache model and timed wave by wave
+bytes. From the least of these on, the orders in common use are run through the cache model and timed wave by wave
 (`pebble.timing.waves`): a dozen tiles, and more as long as one may still be faster than the best found. What the other
 advisors choose is timed beside, so the first is never slower than theirs. Of equal times the fewer DRAM bytes win.
 
@@ -24,8 +24,11 @@ from pebble.models.tile_model import BARRIER_BYTES, least_threads
 from pebble.schedules.tile import TileShape
 from pebble.simulation import KernelConfig
 from pebble.system.clock import Clock
+from pebble.timing.modelled import ModelledTime
+from pebble.timing.power import Sustained, power_of, sustained_if_measured
 from pebble.timing.sustained import sustained_rates
-from pebble.timing.waves import ModelledTime, modelled_time
+from pebble.timing.waves import modelled_time
+from pebble.traces.program import Program
 from pebble.tuning.advisors.base import Advice, Advisor
 from pebble.tuning.advisors.coarse import coarse_seconds, step_ns
 from pebble.tuning.progress import Progress, silent
@@ -39,16 +42,23 @@ SECONDS = 20.0
 MOST_LINES = 1 << 29  # loaded from L2, that a simulation follows: about 3 s; a kernel that loads more is done in part
 MOST_SINGLE_LINES = MOST_LINES >> 5  # where the trace is one of single lines, in the same time
 _BLOCKS = (1, 2, 3)
+_TOGETHER, _MOST_PADDING = 16, 1 / 256  # lines that the cache model moves together, where tiles are made of such
 _MOST_STAGES = 8
 _SHOWN, _TILES = 12, 36  # tiles that are simulated: so many, and at most, while one may still be faster
 
 
 @dataclass(frozen=True)
-class Timed:
-    """A kernel and its modelled time."""
+class TimedKernel:
+    """A kernel and its modelled time: of a single launch, and sustained where that was measured on such a chip."""
 
     advice: Advice
     time: ModelledTime
+    sustained: Sustained | None = None
+
+    @property
+    def seconds(self) -> float:
+        """Sustained, where that is modelled."""
+        return self.time.seconds if self.sustained is None else self.sustained.seconds
 
 
 class Ours(Advisor):
@@ -76,14 +86,14 @@ class Timer:
         self.workload, self.machine, self.progress = workload, machine, progress
         self.family: KernelFamily[Any, Any] = kernel_family(workload)
         self.rates = sustained_rates(machine, workload.dtype)
-        self._known: dict[tuple[Any, ...], ModelledTime] = {}
+        self._known: dict[tuple[Any, ...], tuple[ModelledTime, Sustained | None]] = {}
 
     def needs(self, tile: TileShape, stages: int) -> KernelNeeds:
         """As the family says, with the threads that the chip asks for."""
         needs = self.family.advised_needs(self.workload, tile, stages)
         return replace(needs, threads=max(least_threads(self.machine), fits(self.machine, needs).threads))
 
-    def timed(self, advice: Advice) -> Timed:
+    def timed(self, advice: Advice) -> TimedKernel:
         """Run through the cache model, the first part of a long kernel, and time.
 
         Raises
@@ -102,24 +112,36 @@ class Timer:
             self.family.check(self.workload, config)
             program = self.family.program(self.workload, advice.schedule, config)
             self.progress(f"tile {self.family.tile_text(tile)}, {advice.schedule.name}", len(self._known), 0)
-            most = MOST_SINGLE_LINES if program.layout.splits_lines else MOST_LINES
-            self._known[key] = modelled_time(program, config, self.rates, most_lines=most)
-        found = self._known[key]
-        return Timed(replace(advice, score=found.seconds), found)
+            time = modelled_time(program, config, self.rates, most_lines=most_lines(program))
+            power = power_of(self.machine, self.workload.dtype, config.sms)
+            self._known[key] = time, sustained_if_measured(program, config, time, power)
+        time, often = self._known[key]
+        return TimedKernel(replace(advice, score=time.seconds), time, often)
 
-    def fastest(self, advice: Advice) -> Timed:
-        """With the order in daily use that takes least."""
-        orders = [self.family.parse_schedule(name) for name in self.family.daily]
-        return min((self.timed(replace(advice, schedule=order)) for order in orders), key=_rank)
+    def fastest(self, advice: Advice) -> TimedKernel:
+        """With the order in common use that takes least."""
+        orders = [self.family.parse_schedule(name) for name in self.family.baseline]
+        return min((self.timed(replace(advice, schedule=order)) for order in orders), key=rank)
 
 
-def _rank(timed: Timed) -> tuple[float, int]:
-    return timed.time.seconds, timed.time.dram_bytes
+def rank(timed: TimedKernel) -> tuple[float, int]:
+    """What kernels are ranked by: modelled time, sustained where that is known; in a tie the bytes."""
+    return timed.seconds, timed.time.dram_bytes
+
+
+def most_lines(program: Program) -> int:
+    """How many loads from L2 of a kernel are followed where an answer is due in seconds.
+
+    Fewer where lines are told apart one by one: where tiles share them, or many tiles have a few alone.
+    """
+    lines = -(-program.layout.tile_sectors() // 4)
+    few = int((-lines % _TOGETHER).sum()) > lines.sum() * _MOST_PADDING
+    return MOST_SINGLE_LINES if program.layout.splits_lines or few else MOST_LINES
 
 
 def best_timed(
-    workload: Workload, machine: Machine, sms: int, seeds: tuple[Advice, ...], progress: Progress = silent
-) -> list[Timed]:
+    workload: Workload, machine: Machine, sms: int, seeds: tuple[Advice, ...], timer: Timer | None = None
+) -> list[TimedKernel]:
     """Kernels with their modelled time, the fastest first, each tile with its best order.
 
     Parameters
@@ -130,8 +152,8 @@ def best_timed(
     sms : int
     seeds : tuple of Advice
         Of other advisors, timed beside.
-    progress : callable
-        Called with each kernel that is about to be timed.
+    timer : Timer, optional
+        Which knows some times already, and tells of each kernel that is about to be timed.
 
     Returns
     -------
@@ -143,36 +165,41 @@ def best_timed(
     InputError
         As `Timer`, or nothing fits.
     """
-    timer, clock = Timer(workload, machine, progress), Clock(SECONDS)
-    found, refused = [], None
+    timer, clock = timer or Timer(workload, machine), Clock(SECONDS)
+    result, refused = [], None
     for advice in seeds:
         try:
-            found.append(timer.timed(advice))
+            result.append(timer.timed(advice))
         except InputError as error:
             refused = error
-    best = min((timed.time.seconds for timed in found), default=float("inf"))
-    kernels = list(_kernels(timer, sms))
+    best = min((timed.seconds for timed in result), default=float("inf"))
+    kernels = list(kernels_that_fit(timer, sms))
     hopeful = sorted((kernel.score, i) for i, kernel in enumerate(kernels))
     for tried, (seconds, i) in enumerate(hopeful[:_TILES]):
         if tried and ((tried >= _SHOWN and seconds >= best) or clock.why_over()):
             break
         try:
-            found.append(timer.fastest(kernels[i]))
+            result.append(timer.fastest(kernels[i]))
         except InputError as error:  # too many of these tiles to simulate; a larger one may do
             refused = error
             continue
-        best = min(best, found[-1].time.seconds)
-    if not found and refused is not None:
+        best = min(best, result[-1].seconds)
+    if not result and refused is not None:
         raise refused
-    if not found:
+    if not result:
         raise InputError(f"tile: got {workload.label}, expected a workload with a tile that fits {machine.name}.")
-    return sorted(found, key=_rank)
+    return sorted(result, key=rank)
 
 
-def _kernels(timer: Timer, sms: int) -> Iterator[Advice]:
-    """All that fit, timed at a glance, with the first order in daily use for the time being."""
+def kernels_that_fit(
+    timer: Timer, sms: int, blocks_per_sm: int | None = None, stages: int | None = None
+) -> Iterator[Advice]:
+    """All that fit, timed at a glance (`Advice.score`), with the first order in common use for the time being.
+
+    ``blocks_per_sm`` and ``stages`` where they are asked for; by default what looks fastest.
+    """
     workload, machine, family = timer.workload, timer.machine, timer.family
-    schedule = family.parse_schedule(family.daily[0])
+    schedule = family.parse_schedule(family.baseline[0])
     for tile in _tiles(timer):
         work = family.kernel.work(workload, tile)
         launch, most = work[0], max(each.blocks for each in work)
@@ -180,18 +207,19 @@ def _kernels(timer: Timer, sms: int) -> Iterator[Advice]:
         # which a buffer waits for its tiles and is computed with, takes no longer than their work
         latency, step = timer.rates.hit + timer.rates.miss, step_ns(launch, timer.rates, sms)
         wanted = max(1 + ceil(latency / max(step)), ceil((latency + sum(step)) / max(step)))
-        for blocks in _BLOCKS[: ceil_div(most, sms)]:  # more would stay empty
-            one = timer.needs(tile, 1)
-            stages = min(wanted, _MOST_STAGES, most_stages(machine, one, blocks))
-            needs = timer.needs(tile, stages)
+        more_stay_empty = _BLOCKS[: ceil_div(most, sms)]
+        for blocks in more_stay_empty if blocks_per_sm is None else (blocks_per_sm,):
+            single = timer.needs(tile, 1)
+            held = min(wanted, _MOST_STAGES, most_stages(machine, single, blocks)) if stages is None else stages
+            needs = timer.needs(tile, held)
             barriers = BARRIER_BYTES * (needs.stage_more_bytes > 0)
             fit = fits(machine, needs, blocks)
-            if not fit.fits or stages < 2:
+            if not fit.fits or (stages is None and held < 2):
                 break
-            glance = coarse_seconds(workload, tile, stages, sms, blocks, timer.rates)
+            estimated_bytes = coarse_seconds(workload, tile, held, sms, blocks, timer.rates)
             yield Advice(
-                tile, stages, fit.threads, sms, blocks, needs, schedule, "none", glance, Ours.name,
-                stages * (needs.stage_more_bytes - barriers), stages * barriers,
+                tile, held, fit.threads, sms, blocks, needs, schedule, "none", estimated_bytes, Ours.name,
+                held * (needs.stage_more_bytes - barriers), held * barriers,
             )  # fmt: skip
 
 

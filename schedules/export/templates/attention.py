@@ -1,21 +1,45 @@
 """O = softmax(Q K^T) V: operands, the launch, the library's own, and the float64 check of one query in 128."""
 
+import functools
 import math
 
 import torch
 import torch.nn.functional as F  # noqa: N812 - its usual name
+import triton.experimental.gluon.language as gl
+from dealing import parts_of
+from hopper import hopper_attention_kernel
 from kernels import attention_kernel
-from launch import Waves, is_ragged, line_of, one_in_each, power_of_two, random_values, whole_lines
+from launch import Waves, described, has_copy_engine, one_in_each, power_of_two, random_values, whole_lines
+from triton.experimental.gluon.nvidia.hopper import TensorDescriptor as TileDescriptor
+
+BACKENDS = ("cudnn_attention", "flash_attention", "efficient_attention")
+
+
+def attention_calls(q, k, v, causal):
+    """PyTorch's own kernels that take these operands; of fewer queries than keys the last sees all keys."""
+    from torch.nn.attention import SDPBackend, sdpa_kernel
+    from torch.nn.attention.bias import causal_lower_right
+
+    square = q.shape[2] == k.shape[2]
+    mask = causal_lower_right(q.shape[2], k.shape[2]) if causal and not square else None
+
+    def call(backend):
+        with sdpa_kernel(getattr(SDPBackend, backend.upper())):
+            F.scaled_dot_product_attention(
+                q, k, v, mask, is_causal=causal and square, enable_gqa=q.shape[1] != k.shape[1]
+            )
+
+    return {f"torch, {backend}": functools.partial(call, backend) for backend in BACKENDS}
 
 
 class AttentionProblem:
     """O = softmax(Q K^T) V per head, heads in groups that share K and V."""
 
-    def __init__(self, shape, tile, stages, dtype, out_dtype):
+    def __init__(self, shape, tile, build, dtype, out_dtype):
         batch, heads, self.kv_heads = shape["batch"], shape["heads"], shape["kv_heads"]
         self.queries, self.keys = shape["queries"], shape["keys"]
         self.dim, self.value_dim = shape["head_dim"], shape["value_dim"]
-        self.group, self.causal, self.tile, self.stages = heads // self.kv_heads, shape["causal"], tile, stages
+        self.group, self.causal, self.tile, self.build = heads // self.kv_heads, shape["causal"], tile, build
         self.q = random_values(batch, heads, self.queries, self.dim, dtype=dtype)
         self.k = random_values(batch, self.kv_heads, self.keys, self.dim, dtype=dtype)
         self.v = random_values(batch, self.kv_heads, self.keys, self.value_dim, dtype=dtype)
@@ -23,23 +47,30 @@ class AttentionProblem:
         self.out = whole_lines(batch * heads * self.queries, self.value_dim, dtype=out_dtype)
         self.rows = one_in_each(self.queries)
 
-    def launch(self, table, programs, barrier):
-        """The table's kernel."""
+    def launch(self, table, programs, how):
+        """The table's kernel: on Hopper one of warp groups with roles, if its tile is theirs."""
         bm, bn = self.tile[:2]
         d, dv = power_of_two(self.dim), power_of_two(self.value_dim)
-        meta = {"D": d, "DV": dv, "BM": bm, "BN": bn, "CAUSAL": self.causal, "BARRIER": barrier}
-        line = min(line_of(self.q.dtype), line_of(self.out.dtype))
-        meta["RAGGED"] = is_ragged([(self.queries, bm), (self.keys, bn)], [(self.dim, d), (self.value_dim, dv)], line)
-        args = [self.q, self.k, self.v, self.out, "TABLE", self.queries, self.keys, self.group]
-        args += [self.dim, self.value_dim, math.log2(math.e) / self.dim**0.5]
-        return Waves(attention_kernel, args, meta, table, programs, self.stages)
+        (slots,) = parts_of(table, programs)
+        scale = math.log2(math.e) / self.dim**0.5
+        q, k, v = (x.flatten(0, 1) for x in (self.q, self.k, self.v))
+        if has_copy_engine() and torch.cuda.get_device_capability()[0] == 9 and bm == 128 and bn * max(d, dv) <= 128**2:
+            waves = Waves(self.out.device, programs, how, self.build, warps=4)
+            operands = [_rows(q, 64, d), _rows(k, bn, d), _rows(v, bn, dv), self.out]
+            sizes = [self.queries, self.keys, self.group, self.value_dim, self.out.stride(0), scale]
+            waves.add(hopper_attention_kernel, slots, operands, sizes, {"STAGES": waves.stages, "CAUSAL": self.causal})
+            return waves
+        waves = Waves(self.out.device, programs, how, self.build)
+        meta = {"D": d, "DV": dv, "BM": bm, "BN": bn, "TMA": has_copy_engine(), "CAUSAL": self.causal}
+        out = self.out.unflatten(0, (len(q), self.queries))
+        operands = [described(q, 1, bm, d), described(k, 1, bn, d), described(v, 1, bn, dv), described(out, 1, bm, dv)]
+        sizes = [len(q), len(k), self.queries, self.keys, self.dim, self.value_dim, scale]
+        waves.add(attention_kernel, slots, operands, sizes, meta)
+        return waves
 
-    def library(self):
-        """PyTorch's own attention; where queries are fewer than keys, ``is_causal`` would mask others than we do."""
-        from torch.nn.attention.bias import causal_lower_right
-
-        mask = causal_lower_right(self.queries, self.keys) if self.causal else None
-        F.scaled_dot_product_attention(self.q, self.k, self.v, mask, enable_gqa=self.group > 1)
+    def libraries(self):
+        """PyTorch's own kernels."""
+        return attention_calls(self.q, self.k, self.v, self.causal)
 
     def poison(self):
         """No value of the result is left from before."""
@@ -64,3 +95,10 @@ class AttentionProblem:
                 scores = scores.masked_fill(~visible, -math.inf)
             results.append(scores.softmax(-1) @ v.double())
         return torch.stack(results)
+
+
+def _rows(matrices, height, width):
+    """Matrices one below the other as tiles of a height, as `hopper` takes them."""
+    x = matrices.flatten(0, 1)
+    layout = gl.NVMMASharedLayout.get_default_for([height, width], gl.bfloat16)
+    return TileDescriptor(x, list(x.shape), list(x.stride()), [height, width], layout)

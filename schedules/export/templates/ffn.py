@@ -2,16 +2,32 @@
 
 import torch
 import torch.nn.functional as F  # noqa: N812 - its usual name
-from kernels import ffn_kernel
-from launch import Waves, is_ragged, line_of, one_in_each, random_values, whole_lines
+import triton
+import triton.language as tl
+from dealing import in_pairs, parts_of
+from kernels import gemm_kernel
+from launch import Waves, described, one_in_each, random_values, whole_lines
+
+
+@triton.jit
+def activation_kernel(wide, narrow, hidden, pitch, out_pitch, GATED: tl.constexpr, COLUMNS: tl.constexpr):
+    """silu of a row of the up product, or of its gate times its up: what a library runs between its products."""
+    row, at = tl.program_id(0).to(tl.int64), tl.program_id(1) * COLUMNS + tl.arange(0, COLUMNS)
+    there = at < hidden
+    x = tl.load(wide + row * pitch + at, mask=there, other=0.0).to(tl.float32)
+    x = x * tl.sigmoid(x)
+    if GATED:
+        x *= tl.load(wide + row * pitch + hidden + at, mask=there, other=0.0).to(tl.float32)
+    tl.store(narrow + row * out_pitch + at, x.to(narrow.dtype.element_ty), mask=there)
 
 
 class FfnProblem:
     """Y = H W2, H = silu(X W1) or silu(X W1) * (X Wu)."""
 
-    def __init__(self, shape, tile, stages, dtype, out_dtype):
+    def __init__(self, shape, tile, build, dtype, out_dtype):
         tokens, d_model, hidden, d_out = (shape[name] for name in ("tokens", "d_model", "hidden", "d_out"))
-        self.sizes, self.gated, self.tile, self.stages = (tokens, d_model, hidden, d_out), shape["gated"], tile, stages
+        self.sizes, self.gated = (tokens, d_model, hidden, d_out), shape["gated"]
+        self.tile, self.build = tile, build
         self.x = random_values(tokens, d_model, dtype=dtype)
         self.ups = random_values(1 + self.gated, d_model, hidden, dtype=dtype, scale=d_model**-0.5)
         self.w2 = random_values(hidden, d_out, dtype=dtype, scale=hidden**-0.5)
@@ -22,26 +38,54 @@ class FfnProblem:
         self.operands = {"X": self.x, **dict(zip(names, self.ups, strict=True)), "W2": self.w2, "H": self.h}
         self.rows = one_in_each(tokens)
 
-    def launch(self, table, programs, barrier):
-        """The table's kernel."""
+    def launch(self, table, programs, how):
+        """The table's launches, of one product each: a launch begins when what it reads is written."""
         bm, bn, bk = self.tile
         tokens, d_model, hidden, d_out = self.sizes
-        meta = {"BM": bm, "BN": bn, "BK": bk, "GATED": self.gated, "BARRIER": barrier}
-        line = min(line_of(self.x.dtype), line_of(self.out.dtype))
-        rows, widths = [(tokens, bm), (d_model, bk), (hidden, bk)], [(d_model, bk), (hidden, bn), (d_out, bn)]
-        meta["RAGGED"] = is_ragged(rows, widths, line)
-        args = [self.x, self.ups[0], self.ups[-1], self.h, self.w2, self.out, "TABLE", *self.sizes]
-        return Waves(ffn_kernel, args, meta, table, programs, self.stages)
 
-    def library(self):
-        """Two torch.matmul with the activation between them."""
-        up = torch.matmul(self.x, self.side_by_side)
-        if self.gated:
-            gate, up = up.chunk(2, dim=1)
-            up = F.silu(gate) * up
-        else:
-            up = F.silu(up)
-        torch.matmul(up, self.w2)
+        def up(bn, parts):
+            weights = [described(self.ups[-1], bk, bn), described(self.ups[0], bk, bn) if self.gated else None]
+            return [described(self.x, bm, bk), *weights, described(self.h, bm, bn // parts), self.h, self.h]
+
+        def down(bn, parts):
+            w, y = described(self.w2, bk, bn), described(self.out, bm, bn // parts)
+            return [described(self.h, bm, bk), w, None, y, self.out, self.out]
+
+        waves = Waves(self.out.device, programs, how, self.build)
+        for slots in parts_of(table, programs, alike=(0, 3, 4, 7)):
+            product, first, steps, adds = (int(slots[0, column]) for column in (0, 3, 4, 7))
+            meta = {"BM": bm, "BK": bk, "ADDS": adds == 1}
+            if product == 0:
+                meta |= {"GATED": self.gated, "SILU": not self.gated}
+                waves.add_product(gemm_kernel, slots, bn, up, [tokens, hidden, d_model, 1, first, steps], meta)
+                continue
+            width = bn
+            if how != "waves" and 2 * bn <= self.build["widths"][1]:  # one product has room for what two had
+                slots, width = in_pairs(slots), 2 * bn
+            waves.add_product(gemm_kernel, slots, width, down, [tokens, d_out, hidden, 1, first, steps], meta)
+        return waves
+
+    def libraries(self):
+        """Two torch.matmul with the activation between them, as PyTorch has it and in one kernel."""
+        wide, narrow = whole_lines(len(self.x), self.side_by_side.shape[1], dtype=self.x.dtype), self.h.clone()
+        result = torch.empty_like(self.out, dtype=self.x.dtype)
+
+        def plain():
+            up = torch.matmul(self.x, self.side_by_side)
+            if self.gated:
+                gate, up = up.chunk(2, dim=1)
+                up = F.silu(gate) * up
+            else:
+                up = F.silu(up)
+            torch.matmul(up, self.w2)
+
+        def in_one():
+            torch.matmul(self.x, self.side_by_side, out=wide)
+            grid = (len(self.x), triton.cdiv(self.sizes[2], 1024))
+            activation_kernel[grid](wide, narrow, self.sizes[2], wide.stride(0), narrow.stride(0), self.gated, 1024)
+            torch.matmul(narrow, self.w2, out=result)
+
+        return {"two torch.matmul and the activation": plain, "two torch.matmul, activation in one kernel": in_one}
 
     def poison(self):
         """No value of the results is left from before."""

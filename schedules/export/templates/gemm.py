@@ -1,39 +1,63 @@
-"""C = A B: operands, the launch, the library's own, and the float64 check of one value in each 128 x 128."""
+"""C = A B, or C += A B: operands, the launch, the library's own, the float64 check of one value in each 128 x 128."""
 
 import torch
+from dealing import parts_of
 from kernels import gemm_kernel
-from launch import Waves, is_ragged, line_of, one_in_each, random_values, whole_lines
+from launch import Waves, described, one_in_each, random_values, whole_lines
 
 
 class GemmProblem:
-    """C = A B."""
+    """C = A B, or C += A B, where an operand may lie in memory transposed."""
 
-    def __init__(self, shape, tile, stages, dtype, out_dtype):
+    def __init__(self, shape, tile, build, dtype, out_dtype):
         self.m, self.n, self.k = shape["m"], shape["n"], shape["k"]
-        self.tile, self.stages = tile, stages
-        self.a, self.b = random_values(self.m, self.k, dtype=dtype), random_values(self.k, self.n, dtype=dtype)
-        self.operands = {"A": self.a, "B": self.b}
+        self.tile, self.build, self.accumulates = tile, build, shape["accumulate"]
+        self.turned = [name in shape.get("transposed", "") for name in "ab"]
+        sides = (self.m, self.k), (self.k, self.n)
+        self.stored = [
+            random_values(*(side[::-1] if turned else side), dtype=dtype)
+            for side, turned in zip(sides, self.turned, strict=True)
+        ]
+        self.a, self.b = (x.T if turned else x for x, turned in zip(self.stored, self.turned, strict=True))
+        self.operands = {"A": self.stored[0], "B": self.stored[1]}
         self.out = whole_lines(self.m, self.n, dtype=out_dtype)
+        self.before = random_values(self.m, self.n, dtype=dtype) if self.accumulates else None
         self.product = torch.empty(self.m, self.n, device="cuda", dtype=dtype)
         self.rows, self.cols = one_in_each(self.m), one_in_each(self.n)
 
-    def launch(self, table, programs, barrier):
+    def launch(self, table, programs, how):
         """The table's kernel."""
         bm, bn, bk = self.tile
-        phases = bool((table[:, 8] > 0).any())
-        meta = {"BM": bm, "BN": bn, "BK": bk, "GROUPED": False, "PHASES": phases, "BARRIER": barrier}
-        line = min(line_of(self.a.dtype), line_of(self.out.dtype))
-        meta["RAGGED"] = is_ragged([(self.m, bm), (self.k, bk)], [(self.n, bn), (self.k, bk)], line)
-        args = [self.a, self.b, self.out, "TABLE", self.out, self.m, self.n, self.k]
-        return Waves(gemm_kernel, args, meta, table, programs, self.stages)
+        turned = self.turned
 
-    def library(self):
-        """torch.matmul."""
-        torch.matmul(self.a, self.b, out=self.product)
+        def operands(bn, parts):
+            blocks = (bm, bk), (bk, bn)
+            a, b = (
+                described(x, *(block[::-1] if t else block))
+                for x, block, t in zip(self.stored, blocks, turned, strict=True)
+            )
+            return [a, b, None, described(self.out, bm, bn // parts), self.out, self.out]
+
+        meta = {"BM": bm, "BK": bk, "A_TRANSPOSED": turned[0], "B_TRANSPOSED": turned[1]}
+        waves = Waves(self.out.device, programs, how, self.build)
+        for slots in parts_of(table, programs, alike=(3, 4, 7)):
+            first, steps, adds = (int(slots[0, column]) for column in (3, 4, 7))
+            adds = {"ADDS": adds == 1 or self.accumulates}
+            waves.add_product(gemm_kernel, slots, bn, operands, [self.m, self.n, self.k, 1, first, steps], meta | adds)
+        return waves
+
+    def libraries(self):
+        """torch.matmul, or torch.addmm."""
+        if self.accumulates:
+            return {"torch.addmm": lambda: torch.addmm(self.before, self.a, self.b, out=self.product)}
+        return {"torch.matmul": lambda: torch.matmul(self.a, self.b, out=self.product)}
 
     def poison(self):
-        """No value of the result is left from before."""
-        self.out.fill_(float("nan"))
+        """No value of the result is left from before; where the product is added to C, C is as it was."""
+        if self.accumulates:
+            self.out.copy_(self.before)
+        else:
+            self.out.fill_(float("nan"))
 
     def sampled(self):
         """Some values of the result."""
@@ -41,4 +65,5 @@ class GemmProblem:
 
     def expected(self):
         """The same in float64."""
-        return self.a[self.rows].double() @ self.b[:, self.cols].double()
+        product = self.a[self.rows].double() @ self.b[:, self.cols].double()
+        return product + self.before[self.rows][:, self.cols].double() if self.accumulates else product

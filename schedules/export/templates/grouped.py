@@ -1,45 +1,74 @@
 """C_g = A_g B_g for groups of rows: operands, the launch, the library's own, and the float64 check."""
 
 import torch
+from dealing import parts_of
 from kernels import gemm_kernel
-from launch import Waves, is_ragged, line_of, one_in_each, random_values, whole_lines
+from launch import Waves, described, one_in_each, random_values, whole_lines
 
 
 class GroupedProblem:
     """C_g = A_g B_g; the A_g and the C_g lie one below the other."""
 
-    def __init__(self, shape, tile, stages, dtype, out_dtype):
+    def __init__(self, shape, tile, build, dtype, out_dtype):
         self.groups, self.n, self.k = shape["rows"], shape["n"], shape["k"]
-        self.tile, self.stages, m = tile, stages, sum(self.groups)
+        self.tile, self.build, m = tile, build, sum(self.groups)
         self.a = random_values(m, self.k, dtype=dtype)
         self.b = random_values(len(self.groups), self.k, self.n, dtype=dtype)
         self.operands = {"A": self.a, "B": self.b}
         self.out = whole_lines(m, self.n, dtype=out_dtype)
+        self.accumulates = shape["accumulate"]
+        self.before = random_values(m, self.n, dtype=dtype) if self.accumulates else None
         self.rows, self.cols = one_in_each(m), one_in_each(self.n)
 
-    def launch(self, table, programs, barrier):
+    def launch(self, table, programs, how):
         """The table's kernel."""
         bm, bn, bk = self.tile
         places, top = [], 0
         for group, height in enumerate(self.groups):
             places += [(row, top + height, group) for row in range(top, top + height, bm)]
             top += height
-        line = min(line_of(self.a.dtype), line_of(self.out.dtype))
-        rows = [(self.k, bk), *((height, bm) for height in self.groups)]
-        meta = {"BM": bm, "BN": bn, "BK": bk, "GROUPED": True, "BARRIER": barrier}
-        meta |= {"PHASES": bool((table[:, 8] > 0).any()), "RAGGED": is_ragged(rows, [(self.n, bn), (self.k, bk)], line)}
         where = torch.tensor(places, dtype=torch.int32).to(self.a.device)
-        args = [self.a, self.b, self.out, "TABLE", where, top, self.n, self.k]
-        return Waves(gemm_kernel, args, meta, table, programs, self.stages)
 
-    def library(self):
-        """torch.matmul for each group."""
-        for a, b in zip(self.a.split(self.groups), self.b, strict=True):
-            torch.matmul(a, b)
+        def operands(bn, parts):
+            b, c = described(self.b, 1, bk, bn), described(self.out, bm, bn // parts)
+            return [described(self.a, bm, bk), b, None, c, self.out, where]
+
+        waves = Waves(self.out.device, programs, how, self.build)
+        for slots in parts_of(table, programs, alike=(3, 4, 7)):
+            first, steps, adds = (int(slots[0, column]) for column in (3, 4, 7))
+            meta = {"BM": bm, "BK": bk, "GROUPED": True, "ADDS": adds == 1 or self.accumulates}
+            sizes = [top, self.n, self.k, len(self.groups), first, steps]
+            waves.add_product(gemm_kernel, slots, bn, operands, sizes, meta)
+        return waves
+
+    def libraries(self):
+        """torch.matmul, or torch.addmm, for each group; torch._grouped_mm where PyTorch has it."""
+        ends = torch.tensor(self.groups).cumsum(0).to(device=self.a.device, dtype=torch.int32)
+        products = self.out.new_empty(self.out.shape, dtype=self.a.dtype)
+
+        each = list(zip(self.a.split(self.groups), self.b, products.split(self.groups), strict=True))
+
+        def loop():
+            for a, b, c in each:
+                torch.matmul(a, b, out=c)
+
+        def added():
+            for (a, b, c), before in zip(each, self.before.split(self.groups), strict=True):
+                torch.addmm(before, a, b, out=c)
+
+        def together():
+            torch._grouped_mm(self.a, self.b, ends)
+
+        if self.accumulates:
+            return {"torch.addmm of each group": added}
+        return {"torch.matmul of each group": loop, "torch._grouped_mm": together}
 
     def poison(self):
-        """No value of the result is left from before."""
-        self.out.fill_(float("nan"))
+        """No value of the result is left from before; where the products are added to C, C is as it was."""
+        if self.accumulates:
+            self.out.copy_(self.before)
+        else:
+            self.out.fill_(float("nan"))
 
     def sampled(self):
         """Some values of the result."""
@@ -50,4 +79,5 @@ class GroupedProblem:
         ends = torch.tensor(self.groups).cumsum(0).to(self.rows.device)
         group = torch.bucketize(self.rows, ends, right=True)
         parts = [self.a[self.rows[group == g]].double() @ b[:, self.cols].double() for g, b in enumerate(self.b)]
-        return torch.cat(parts)
+        found = torch.cat(parts)
+        return found + self.before[self.rows][:, self.cols].double() if self.accumulates else found

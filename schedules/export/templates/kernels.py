@@ -1,16 +1,16 @@
-"""Triton kernels that walk a table: one GEMM, one feed-forward network, one attention, all in 16-bit types.
+"""Triton kernels that walk a table: matrix products, attention, both in 16-bit types.
 
-A table has one row a slot, nine numbers: product (-1: a slot that stays empty), tile row, tile column, first k step,
-k steps, the k step to begin with, k direction (1 or -1), whether to add to the result, and whether this wave reads what
-waves before it wrote. k goes round at its end. Program p takes slots p, p + P, p + 2 P ... of a launch of P programs.
-So a launch of as many programs as slots runs one block a tile, and a launch of P resident programs is persistent.
+A launch has P programs, and program p takes the tiles ``begins[p]`` to ``begins[p + 1]`` of a list: six numbers for
+each, its row and column, the k step to begin with, the k direction (1 or -1), the k steps, and how many tiles of the
+launch must be finished before it begins (``BARRIER``). k goes round at its end. What one tile writes and another reads
+stands in launches of their own.
 
-``BARRIER`` keeps the waves of a persistent launch together: a block ticks a global counter once for each slot that it
-has finished, and waits before its next until all P blocks of the wave before have ticked. With ``PHASES`` but no
-``BARRIER`` it waits only where a wave depends on earlier ones.
+Matrices are tensor descriptors where the GPU has a copy engine for them (``TMA``, from Hopper on): what hangs over an
+edge is read as zero and not written. Elsewhere they are pointers, of which Triton makes masked loads; rows take whole
+lines of 128 bytes then, as in the prediction.
 
-Rows of every matrix take whole lines of 128 bytes, as in the prediction, with zeros after the last value: so rows are
-aligned whatever their length, and only what hangs over the edge of a padded matrix has to be masked (``RAGGED``).
+A product's loop over tiles is one with its loop over k (``flatten``), so that the first tiles of the next block are
+loaded while this one is stored. The compiler must not see a loop in between: waiting is a few instructions of PTX.
 """
 
 import triton
@@ -18,18 +18,24 @@ import triton.language as tl
 
 
 @triton.jit
-def _tick(counter):
-    """This block has finished a slot: all its warps, and what they wrote is visible to whoever sees the tick."""
-    tl.debug_barrier()
-    tl.atomic_add(counter, 1, sem="release", scope="gpu")
+def _wait(finished, due):
+    """Until so many tiles are finished. Only for the cache: nothing that they wrote is read here."""
+    tl.inline_asm_elementwise(
+        "{ .reg .pred p; .reg .s32 seen; again: ld.relaxed.gpu.global.s32 seen, [$1]; setp.lt.s32 p, seen, $2; "
+        "@p bra again; mov.s32 $0, seen; }",
+        "=r,l,r", [finished, due], dtype=tl.int32, is_pure=False, pack=1,
+    )  # fmt: skip
 
 
 @triton.jit
-def _wait(counter, ticks):
-    """Until the counter has reached ``ticks``."""
-    while tl.atomic_add(counter, 0, sem="acquire", scope="gpu") < ticks:
-        pass
-    tl.debug_barrier()
+def _tick(finished, tiles):
+    """One tile more is finished; the last of all sets the counter back, for the next launch."""
+    tl.inline_asm_elementwise(
+        "{ .reg .pred p; .reg .b32 seen; mov.u32 seen, %tid.x; setp.eq.u32 p, seen, 0; "
+        "@p atom.relaxed.gpu.global.add.u32 seen, [$1], 1; add.u32 seen, seen, 1; "
+        "setp.eq.and.u32 p, seen, $2, p; @p st.relaxed.gpu.global.u32 [$1], 0; mov.b32 $0, seen; }",
+        "=r,l,r", [finished, tiles], dtype=tl.int32, is_pure=False, pack=1,
+    )  # fmt: skip
 
 
 @triton.jit
@@ -41,193 +47,175 @@ def _k_step(first, steps, start, direction, step):
 
 
 @triton.jit
-def _pitch(matrix, width):
-    """Values from one row to the next: whole lines."""
-    line: tl.constexpr = 1024 // matrix.dtype.element_ty.primitive_bitwidth
-    return (width + line - 1) // line * line
-
-
-@triton.jit
-def _tile(pointers, rows, height, columns, width, RAGGED: tl.constexpr):
-    """A tile of a matrix of height x width, padding included; zeros beyond its edges."""
-    if RAGGED:
-        tile = tl.load(pointers, mask=(rows < height)[:, None] & (columns < width)[None, :], other=0.0)
+def _matrix(x, height, width, ROWS: tl.constexpr, COLUMNS: tl.constexpr, TMA: tl.constexpr):
+    """A matrix in blocks of ROWS x COLUMNS: a descriptor already, or made of a pointer."""
+    if TMA:
+        matrix = x
     else:
-        tile = tl.load(pointers)
-    return tile
+        line: tl.constexpr = 1024 // x.dtype.element_ty.primitive_bitwidth
+        pitch = (width + line - 1) // line * line
+        matrix = tl.make_tensor_descriptor(x, [height, width], [pitch, 1], [ROWS, COLUMNS])
+    return matrix
 
 
 @triton.jit
-def _partial(pointers, rows, height, columns, width, RAGGED: tl.constexpr):
-    """A tile of partial sums that another block may have written: from L2, past this SM's L1."""
-    if RAGGED:
-        inside = (rows < height)[:, None] & (columns < width)[None, :]
-        tile = tl.load(pointers, mask=inside, other=0.0, cache_modifier=".cg")
+def _matrices(x, count, height, width, stored, ROWS: tl.constexpr, COLUMNS: tl.constexpr, TMA: tl.constexpr):
+    """Several matrices of one size, one behind the other, as `_matrix`; in memory a row has ``stored`` columns."""
+    if TMA:
+        matrices = x
     else:
-        tile = tl.load(pointers, cache_modifier=".cg")
-    return tile.to(tl.float32)
+        line: tl.constexpr = 1024 // x.dtype.element_ty.primitive_bitwidth
+        pitch = (stored + line - 1) // line * line
+        apart = height.to(tl.int64) * pitch
+        matrices = tl.make_tensor_descriptor(x, [count, height, width], [apart, pitch, 1], [1, ROWS, COLUMNS])
+    return matrices
 
 
 @triton.jit
-def _put(pointers, tile, rows, height, columns, width, RAGGED: tl.constexpr):
-    """Store a tile as far as the matrix goes; an empty slot, which has row -1, stores nothing."""
-    inside = (rows >= 0)[:, None]
-    if RAGGED:
-        inside = inside & (rows < height)[:, None] & (columns < width)[None, :]
-    tl.store(pointers, tile.to(pointers.dtype.element_ty), mask=inside)
+def _put(c, row, col, tile, PARTS: tl.constexpr, ADDS: tl.constexpr):
+    """Store a tile in so many parts, side by side; shared memory holds one of them beside the stages."""
+    if PARTS > 1:
+        HALF: tl.constexpr = tile.shape[1] // 2
+        left, right = tl.split(tl.permute(tl.reshape(tile, (tile.shape[0], 2, HALF)), (0, 2, 1)))
+        _put(c, row, col, left, PARTS // 2, ADDS)
+        _put(c, row, col + HALF, right, PARTS // 2, ADDS)
+    else:
+        if ADDS:
+            tile += c.load([row, col]).to(tl.float32)
+        c.store([row, col], tile.to(c.dtype))
 
 
 @triton.jit
+def _put_rows(c, width, row, end, col, tile, PARTS: tl.constexpr, ADDS: tl.constexpr):
+    """As `_put`, only the rows before ``end``: below are those of another product."""
+    if PARTS > 1:
+        HALF: tl.constexpr = tile.shape[1] // 2
+        left, right = tl.split(tl.permute(tl.reshape(tile, (tile.shape[0], 2, HALF)), (0, 2, 1)))
+        _put_rows(c, width, row, end, col, left, PARTS // 2, ADDS)
+        _put_rows(c, width, row, end, col + HALF, right, PARTS // 2, ADDS)
+    else:
+        line: tl.constexpr = 1024 // c.dtype.element_ty.primitive_bitwidth
+        rm, rn = row + tl.arange(0, tile.shape[0]), col + tl.arange(0, tile.shape[1])
+        at = c + rm[:, None].to(tl.int64) * ((width + line - 1) // line * line) + rn[None, :]
+        inside = (rm < end)[:, None] & (rn < width)[None, :]
+        if ADDS:
+            tile += tl.load(at, mask=inside, other=0.0).to(tl.float32)
+        tl.store(at, tile.to(c.dtype.element_ty), mask=inside)
+
+
+@triton.jit(do_not_specialize=["count", "first", "steps"])
 def gemm_kernel(
-    a, b, c, table, slots, counter, places, m, n, k,
-    BM: tl.constexpr, BN: tl.constexpr, BK: tl.constexpr, RAGGED: tl.constexpr, GROUPED: tl.constexpr,
-    PHASES: tl.constexpr, BARRIER: tl.constexpr,
+    a, b, gate, c, rows_of_c, places, tiles, begins, finished, count, m, n, k, groups, first, steps,
+    BM: tl.constexpr, BN: tl.constexpr, BK: tl.constexpr, PARTS: tl.constexpr, TMA: tl.constexpr,
+    BARRIER: tl.constexpr, ADDS: tl.constexpr = False, GROUPED: tl.constexpr = False, SILU: tl.constexpr = False,
+    GATED: tl.constexpr = False, A_TRANSPOSED: tl.constexpr = False, B_TRANSPOSED: tl.constexpr = False,
 ):  # fmt: skip
-    """C = A B, all of k at once or in slabs that add to C.
+    """C = A B, or C += A B over the k steps from ``first`` on; ``SILU``: silu(A B); ``GATED``: silu(A G) * (A B).
 
     ``GROUPED``: several products, their A and C one below the other. ``places`` has three numbers for each tile row:
-    its first row, the end of its product's rows, and which product it is. Otherwise nothing is read from it.
+    its first row, the end of its product's rows, and which product it is. A transposed operand lies in memory as
+    k x m, or n x k.
     """
-    programs = tl.num_programs(0)
-    for slot in range(tl.program_id(0), slots, programs):
-        entry = table + 9 * slot
-        row, col = tl.load(entry + 1), tl.load(entry + 2)
-        first, steps = tl.load(entry + 3), tl.load(entry + 4)
-        start, direction = tl.load(entry + 5), tl.load(entry + 6)
-        adds, depends = tl.load(entry + 7), tl.load(entry + 8)
-        if BARRIER or depends == 1:
-            _wait(counter, slot // programs * programs)
-        wa, wb, wc = _pitch(a, k), _pitch(b, n), _pitch(c, n)
-        rm, rn, rk = row * BM + tl.arange(0, BM), col * BN + tl.arange(0, BN), tl.arange(0, BK)
-        pb = b + rk[:, None].to(tl.int64) * wb + rn[None, :]
-        end = m
+    a = _matrix(a, k if A_TRANSPOSED else m, m if A_TRANSPOSED else k, BK if A_TRANSPOSED else BM,
+                BM if A_TRANSPOSED else BK, TMA)  # fmt: skip
+    if GROUPED:
+        b = _matrices(b, groups, k, n, n, BK, BN, TMA)
+    else:
+        b = _matrix(b, n if B_TRANSPOSED else k, k if B_TRANSPOSED else n, BN if B_TRANSPOSED else BK,
+                    BK if B_TRANSPOSED else BN, TMA)  # fmt: skip
+    if GATED:
+        gate = _matrix(gate, k, n, BK, BN, TMA)
+    c = _matrix(c, m, n, BM, BN // PARTS, TMA)
+    program = tl.program_id(0)
+    for at in tl.range(tl.load(begins + program), tl.load(begins + program + 1), flatten=not GATED):
+        entry = tiles + 6 * at
+        row, col = tl.load(entry) * BM, tl.load(entry + 1) * BN
+        start, direction = tl.load(entry + 2), tl.load(entry + 3)
         if GROUPED:
-            place = places + 3 * tl.maximum(row, 0)
-            rm = tl.where(row < 0, -1, tl.load(place) + tl.arange(0, BM))
-            end = tl.load(place + 1)
-            pb += tl.load(place + 2).to(tl.int64) * k * wb
-        pa = a + rm[:, None].to(tl.int64) * wa + rk[None, :]
+            place = places + 3 * tl.load(entry)
+            row, end, group = tl.load(place), tl.load(place + 1), tl.load(place + 2)
+        if BARRIER:
+            _wait(finished, tl.load(entry + 5))
         acc = tl.zeros((BM, BN), dtype=tl.float32)
+        if GATED:
+            gates = tl.zeros((BM, BN), dtype=tl.float32)
         for step in range(steps):
-            at = (_k_step(first, steps, start, direction, step) * BK).to(tl.int64)
-            left = _tile(pa + at, rm, end, at + rk, wa, RAGGED)
-            acc = tl.dot(left, _tile(pb + at * wb, at + rk, k, rn, wb, RAGGED), acc)
-        out = c + rm[:, None].to(tl.int64) * wc + rn[None, :]
-        if PHASES:  # noqa: SIM102 - one is known when compiling, the other when running
-            if adds == 1:
-                acc += _partial(out, rm, end, rn, wc, RAGGED)
-        _put(out, acc, rm, end, rn, wc, RAGGED)
-        if BARRIER or PHASES:
-            _tick(counter)
-
-
-@triton.jit
-def ffn_kernel(
-    x, w1, wu, h, w2, y, table, slots, counter, tokens, d_model, hidden, d_out,
-    BM: tl.constexpr, BN: tl.constexpr, BK: tl.constexpr, RAGGED: tl.constexpr, GATED: tl.constexpr,
-    BARRIER: tl.constexpr,
-):  # fmt: skip
-    """H = silu(X W1) or silu(X W1) * (X Wu), product 0; Y = H W2, or Y += H W2 over a part of H, product 1.
-
-    Without ``BARRIER`` blocks still wait where a wave depends on earlier ones; the launch is persistent.
-    """
-    programs = tl.num_programs(0)
-    for slot in range(tl.program_id(0), slots, programs):
-        entry = table + 9 * slot
-        product, row, col = tl.load(entry), tl.load(entry + 1), tl.load(entry + 2)
-        first, steps = tl.load(entry + 3), tl.load(entry + 4)
-        start, direction = tl.load(entry + 5), tl.load(entry + 6)
-        adds, depends = tl.load(entry + 7), tl.load(entry + 8)
-        if BARRIER or depends == 1:
-            _wait(counter, slot // programs * programs)
-        rm, rn, rk = row * BM + tl.arange(0, BM), col * BN + tl.arange(0, BN), tl.arange(0, BK)
-        wx, wh, wy = _pitch(x, d_model), _pitch(h, hidden), _pitch(y, d_out)
-        acc = tl.zeros((BM, BN), dtype=tl.float32)
-        if product == 0:
-            pa = x + rm[:, None].to(tl.int64) * wx + rk[None, :]
-            at_b = rk[:, None].to(tl.int64) * wh + rn[None, :]
-            if GATED:
-                up = tl.zeros((BM, BN), dtype=tl.float32)
-                for step in range(steps):
-                    at = (_k_step(first, steps, start, direction, step) * BK).to(tl.int64)
-                    rows_of_x = _tile(pa + at, rm, tokens, at + rk, wx, RAGGED)
-                    acc = tl.dot(rows_of_x, _tile(w1 + at_b + at * wh, at + rk, d_model, rn, wh, RAGGED), acc)
-                    up = tl.dot(rows_of_x, _tile(wu + at_b + at * wh, at + rk, d_model, rn, wh, RAGGED), up)
-                acc = acc * tl.sigmoid(acc) * up
+            at_k = _k_step(first, steps, start, direction, step) * BK
+            left = a.load([at_k, row]).T if A_TRANSPOSED else a.load([row, at_k])
+            if GROUPED:
+                right = b.load([group, at_k, col]).reshape(BK, BN)
+            elif B_TRANSPOSED:
+                right = b.load([col, at_k]).T
             else:
-                for step in range(steps):
-                    at = (_k_step(first, steps, start, direction, step) * BK).to(tl.int64)
-                    rows_of_x = _tile(pa + at, rm, tokens, at + rk, wx, RAGGED)
-                    acc = tl.dot(rows_of_x, _tile(w1 + at_b + at * wh, at + rk, d_model, rn, wh, RAGGED), acc)
-                acc = acc * tl.sigmoid(acc)
-            _put(h + rm[:, None].to(tl.int64) * wh + rn[None, :], acc, rm, tokens, rn, wh, RAGGED)
-        elif product == 1:
-            w = _pitch(w2, d_out)
-            pa = h + rm[:, None].to(tl.int64) * wh + rk[None, :]
-            pb = w2 + rk[:, None].to(tl.int64) * w + rn[None, :]
-            for step in range(steps):
-                at = (_k_step(first, steps, start, direction, step) * BK).to(tl.int64)
-                rows_of_h = _tile(pa + at, rm, tokens, at + rk, wh, RAGGED)
-                acc = tl.dot(rows_of_h, _tile(pb + at * w, at + rk, hidden, rn, w, RAGGED), acc)
-            out = y + rm[:, None].to(tl.int64) * wy + rn[None, :]
-            if adds == 1:
-                acc += _partial(out, rm, tokens, rn, wy, RAGGED)
-            _put(out, acc, rm, tokens, rn, wy, RAGGED)
-        _tick(counter)
+                right = b.load([at_k, col])
+            acc = tl.dot(left, right, acc)
+            if GATED:
+                gates = tl.dot(left, gate.load([at_k, col]), gates)
+        if GATED:
+            acc = gates * tl.sigmoid(gates) * acc
+        if SILU:
+            acc = acc * tl.sigmoid(acc)
+        if GROUPED:
+            if row + BM <= end:
+                _put(c, row, col, acc, PARTS, ADDS)
+            else:
+                _put_rows(rows_of_c, n, row, end, col, acc, PARTS, ADDS)
+        else:
+            _put(c, row, col, acc, PARTS, ADDS)
+        if BARRIER:
+            _tick(finished, count)
 
 
 @triton.jit
 def attention_kernel(
-    q, k, v, o, table, slots, counter, queries, keys, group, head_dim, value_dim, scale,
-    D: tl.constexpr, DV: tl.constexpr, BM: tl.constexpr, BN: tl.constexpr, RAGGED: tl.constexpr,
-    CAUSAL: tl.constexpr, BARRIER: tl.constexpr,
+    q, k, v, o, tiles, begins, finished, count, heads, kv_heads, queries, keys, head_dim, value_dim, scale,
+    D: tl.constexpr, DV: tl.constexpr, BM: tl.constexpr, BN: tl.constexpr, TMA: tl.constexpr, CAUSAL: tl.constexpr,
+    BARRIER: tl.constexpr,
 ):  # fmt: skip
     """O = softmax(Q K^T) V with online softmax; ``scale`` holds log2(e) too.
 
-    A tile row is a Q tile, a tile column a head, batch by batch; k are the KV tiles that the Q tile sees. ``group``
-    query heads share one KV head. Causal: the last query sees all keys. D and DV are powers of two that hold the
-    vectors of Q and K, and of V.
+    A tile row is a Q tile, a tile column a head, batch by batch; k are the KV tiles that the Q tile sees. Heads are
+    those of all batches; as many of Q as it takes share one of K and V. Causal: the last query sees all keys. D and DV
+    are powers of two that hold the vectors of Q and K, and of V.
     """
-    programs = tl.num_programs(0)
-    for slot in range(tl.program_id(0), slots, programs):
-        entry = table + 9 * slot
-        tile, head = tl.load(entry + 1), tl.load(entry + 2)
-        seen, start, direction = tl.load(entry + 4), tl.load(entry + 5), tl.load(entry + 6)
+    q = _matrices(q, heads, queries, head_dim, head_dim, BM, D, TMA)
+    k = _matrices(k, kv_heads, keys, head_dim, head_dim, BN, D, TMA)
+    v = _matrices(v, kv_heads, keys, value_dim, value_dim, BN, DV, TMA)
+    o = _matrices(o, heads, queries, value_dim, value_dim, BM, DV, TMA)
+    rn, program = tl.arange(0, BN), tl.program_id(0)
+    for at in range(tl.load(begins + program), tl.load(begins + program + 1)):
+        entry = tiles + 6 * at
+        top, head = tl.load(entry) * BM, tl.load(entry + 1)
+        start, direction, seen = tl.load(entry + 2), tl.load(entry + 3), tl.load(entry + 4)
         if BARRIER:
-            _wait(counter, slot // programs * programs)
-        rm, rn, rd, rv = tile * BM + tl.arange(0, BM), tl.arange(0, BN), tl.arange(0, D), tl.arange(0, DV)
-        wq, wv, wo = _pitch(q, head_dim), _pitch(v, value_dim), _pitch(o, value_dim)
-        there = (rm >= 0)[:, None]  # an empty slot has Q tile -1 and sees nothing
-        if RAGGED:
-            there = there & (rm < queries)[:, None] & (rd < wq)[None, :]
-        rows = head.to(tl.int64) * queries + rm.to(tl.int64)
-        queries_of_tile = tl.load(q + rows[:, None] * wq + rd[None, :], mask=there, other=0.0)
-        first_key = (head // group).to(tl.int64) * keys
-        pk = k + first_key * wq + rn[None, :] * wq + rd[:, None]
-        pv = v + first_key * wv + rn[:, None] * wv + rv[None, :]
+            _wait(finished, tl.load(entry + 5))
+        kv = head // (heads // kv_heads)
+        mine = q.load([head, top, 0]).reshape(BM, D)
+        last = top + keys - queries + tl.arange(0, BM)
+        whole = keys // BN  # from here on tiles have keys that are not seen
+        if CAUSAL:
+            whole = tl.minimum(whole, (top + keys - queries + 1) // BN)
         most = tl.full((BM,), float("-inf"), dtype=tl.float32)
         total = tl.zeros((BM,), dtype=tl.float32)
         acc = tl.zeros((BM, DV), dtype=tl.float32)
-        for step in range(seen):
-            at = _k_step(0, seen, start, direction, step) * BN
-            keys_of_tile = _tile(pk + at.to(tl.int64) * wq, rd, wq, at + rn, keys, RAGGED)
-            scores = tl.dot(queries_of_tile, keys_of_tile) * scale
-            if CAUSAL:  # a finite penalty: a tile that a row does not see at all must not make it 0/0
-                visible = (keys - queries + rm)[:, None] >= (at + rn)[None, :]
+        for turn in range(seen):
+            step = _k_step(0, seen, start, direction, turn)
+            scores = tl.dot(mine, k.load([kv, step * BN, 0]).reshape(BN, D).T)
+            if step >= whole:  # a finite penalty: a tile that a row does not see at all must not make it 0/0
+                visible = (step * BN + rn < keys)[None, :]
+                if CAUSAL:
+                    visible = visible & (last[:, None] >= (step * BN + rn)[None, :])
                 scores = tl.where(visible, scores, -1.0e6)
-            if RAGGED:  # the same for keys beyond the last
-                scores = tl.where((at + rn < keys)[None, :], scores, -1.0e6)
-            new_most = tl.maximum(most, tl.max(scores, 1))
-            weights = tl.exp2(scores - new_most[:, None])
+            new_most = tl.maximum(most, tl.max(scores, 1) * scale)
+            weights = tl.exp2(scores * scale - new_most[:, None])
             shrink = tl.exp2(most - new_most)
             total = total * shrink + tl.sum(weights, 1)
-            values = _tile(pv + at.to(tl.int64) * wv, at + rn, keys, rv, wv, RAGGED)
+            values = v.load([kv, step * BN, 0]).reshape(BN, DV)
             acc = tl.dot(weights.to(values.dtype), values, acc * shrink[:, None])
             most = new_most
-        out = o + rows[:, None] * wo + rv[None, :]
-        _put(out, acc / total[:, None], rm, queries, rv, wo, RAGGED)
+        o.store([head, top, 0], (acc / total[:, None]).to(o.dtype).reshape(1, BM, DV))
         if BARRIER:
-            _tick(counter)
+            _tick(finished, count)
 
 
 @triton.jit

@@ -7,13 +7,22 @@ import json
 import math
 import statistics
 import sys
+import time
 import zlib
 
 import torch
 import triton
+from dealing import dealt_evenly, lists_of, with_narrow_rest
+from triton.tools.tensor_descriptor import TensorDescriptor
 
-WARPS = 8
 SHARED_PER_BLOCK = 1024  # what the driver adds to a block's shared memory
+HOWS = {
+    "even": "the table's order, dealt evenly; blocks of a product wait for those two rounds behind",
+    "waves": "the table's waves, as in the prediction",
+    "free": "as even, and no block waits",
+}
+PAUSE = 0.004  # seconds before a single launch, for clocks that power does not hold down
+QUEUED_CYCLES = 2_000_000  # the GPU sleeps until the launch is queued: its time then holds no work of the CPU
 LIMIT = 0.01  # relative error that 16-bit operands and results may have
 
 
@@ -56,12 +65,6 @@ def one_in_each(length, tile=128):
     """A random index in each run of ``tile`` indices."""
     first = torch.arange(0, length, tile, device="cuda")
     return first + torch.randint(0, tile, first.shape, device="cuda").clamp_(max=(length - 1) % tile)
-
-
-def is_ragged(rows, widths, line):
-    """Whether a tile hangs over an edge of a padded matrix, by pairs of a length and the tile's side."""
-    padded = [(-(-width // line) * line, side) for width, side in widths]
-    return any(length % side for length, side in [*rows, *padded])
 
 
 def power_of_two(length, least=16):
@@ -116,41 +119,87 @@ class Library:
             self.window.set(False)
 
 
+def has_copy_engine():
+    """Whether this GPU copies tiles by descriptors: from Hopper on."""
+    return torch.cuda.is_available() and torch.cuda.get_device_capability() >= (9, 0)
+
+
+def described(matrix, *block):
+    """A matrix, or several, in blocks for the copy engine; as it is where there is none. Its rows are whole lines."""
+    if not has_copy_engine():
+        return matrix
+    return TensorDescriptor(matrix, list(matrix.shape), list(matrix.stride()), list(block))
+
+
 class Waves:
-    """A table of waves of P slots, compiled and ready: ``run()`` launches it, ``reset()`` must come before."""
+    """A table's launches, compiled and ready: ``run()`` launches them one after the other.
+
+    ``how`` is one of ``HOWS``. Blocks that wait begin a round when all rounds before their last one are finished: so
+    they stay together, and each loads its next tiles while it stores its last.
+    """
 
     window = None
 
-    def __init__(self, kernel, args, meta, table, programs, stages):
-        """``args`` has TABLE where table, number of slots and counter go."""
-        self.counter = torch.zeros(1, dtype=torch.int32, device="cuda")
-        slots = table.cuda()
-        place = next(at for at, value in enumerate(args) if isinstance(value, str))
-        self.args = [*args[:place], slots, len(slots), self.counter, *args[place + 1 :]]
-        self.meta = meta | {"num_warps": WARPS, "num_stages": stages}
-        self.kernel, self.programs = kernel, programs
-        compiled = kernel.warmup(*self.args, **self.meta, grid=(1,))
+    def __init__(self, device, programs, how, build, warps=None):
+        self.device, self.programs, self.how, self.build = device, programs, how, build
+        self.stages, self.warps = build["stages"], warps or build["warps"]
+        self.launches, self.spills, self.fits, self.resources = [], 0, math.inf, ""
+
+    def add(self, kernel, slots, operands, sizes, meta, waits=False):
+        """One launch more, over some slots: the operands, the list of tiles, then sizes and constants."""
+        steps = int(slots[:, 4].min())
+        slots = slots if self.how == "waves" else dealt_evenly(slots, self.programs)
+        tiles, begins = lists_of(slots, self.programs, -(-self.stages // max(steps, 1)))
+        finished = torch.zeros(1, dtype=torch.int32, device=self.device)
+        args = [*operands, tiles.to(self.device), begins.to(self.device), finished, len(tiles), *sizes]
+        waits = self.how == "waves" or (waits and self.how == "even")
+        meta = {**meta, "BARRIER": waits, "num_warps": self.warps}
+        self.launches.append((kernel, args, self.compiled(kernel, args, meta)))
+
+    def add_product(self, kernel, slots, bn, operands, sizes, meta):
+        """A product's launches; ``operands(bn, parts)`` are those for a width of tiles."""
+        shares = [(slots, 1)]
+        if self.how != "waves":
+            shares = with_narrow_rest(slots, self.programs, bn // self.build["widths"][0])
+        for share, cut in shares:
+            parts = max(1, self.build["parts"] * bn // cut // self.build["width"])
+            build = {"BN": bn // cut, "PARTS": parts, "TMA": has_copy_engine()}
+            self.add(kernel, share, operands(bn // cut, parts), sizes, meta | build, waits=True)
+
+    def compiled(self, kernel, args, meta):
+        """The constants with which a kernel fits an SM: fewer stages where shared memory holds no more."""
+        meta["num_stages"] = self.stages
+        compiled = kernel.warmup(*args, **meta, grid=(1,))
         try:
             compiled._init_handles()
         except triton.OutOfResources as error:
-            raise SystemExit(f"refused: {error} Export with a smaller --tile or fewer --stages.") from None
-        self.spills = compiled.n_spills
-        fits = occupancy(compiled) * torch.cuda.get_device_properties(0).multi_processor_count
-        if fits < programs:
+            if self.stages == 1:
+                raise SystemExit(f"refused: {error} Export with a smaller --tile.") from None
+            self.stages -= 1
+            return self.compiled(kernel, args, meta)
+        self.spills = max(self.spills, compiled.n_spills)
+        self.fits = min(self.fits, occupancy(compiled))
+        shared = compiled.metadata.shared
+        self.resources = f"{compiled.n_regs} registers, {compiled.n_spills} spills, {shared} B shared"
+        fit = self.fits * torch.cuda.get_device_properties(0).multi_processor_count
+        if meta["BARRIER"] and fit < self.programs:
+            if self.how == "even":  # blocks that are not all resident must not wait for each other
+                return self.compiled(kernel, args, meta | {"BARRIER": False})
             raise SystemExit(
-                f"refused: the table's waves have {programs} blocks and {fits} fit this GPU at once, so a barrier over "
-                "all of them would never end; export a table for this GPU."
+                f"refused: the table's waves have {self.programs} blocks and {fit} fit this GPU at once, so a wave "
+                "that waits for the others would never end; run it with --how even, or export a table for this GPU."
             )
+        return meta
 
     def reset(self):
-        """The barrier's counter back to zero, and what is to be kept in L2."""
-        self.counter.zero_()
+        """What is to be kept in L2."""
         if self.window:
             self.window.set(True)
 
     def run(self):
         """Launch."""
-        self.kernel[(self.programs,)](*self.args, **self.meta)
+        for kernel, args, meta in self.launches:
+            kernel[(self.programs,)](*args, **meta)
 
 
 def relative_error(problem, launch):
@@ -165,13 +214,29 @@ def relative_error(problem, launch):
     return float((problem.sampled().double() - expected).norm() / expected.norm())
 
 
+def takers(libraries):
+    """The library's calls that take these operands, by name."""
+    found = {}
+    for name, call in libraries.items():
+        try:
+            call()
+            torch.cuda.synchronize()
+        except (RuntimeError, TypeError, AttributeError):  # a type, size or mask that it does not take, or no such call
+            continue
+        found[name] = Library(call)
+    return found
+
+
 def milliseconds(launches, repeats):
     """Median time of each launch; they take turns, so that clocks and temperature are the same for all."""
     seen = [[] for _ in launches]
     for turn in range(repeats + 2):
         for launch, times in zip(launches, seen, strict=True):
             launch.reset()
+            torch.cuda.synchronize()
+            time.sleep(PAUSE)
             begin, end = (torch.cuda.Event(enable_timing=True) for _ in "ab")
+            torch.cuda._sleep(QUEUED_CYCLES)
             begin.record()
             launch.run()
             end.record()
@@ -179,6 +244,47 @@ def milliseconds(launches, repeats):
             if turn >= 2:  # the first two warm up
                 times.append(begin.elapsed_time(end))
     return [statistics.median(times) for times in seen]
+
+
+class Meter:
+    """The energy counter of this GPU, by the driver's management library; it moves every 0.1 s or so."""
+
+    def __init__(self):
+        try:
+            self.library, self.device = ctypes.CDLL("libnvidia-ml.so.1"), ctypes.c_void_p()
+        except OSError:
+            self.library = None
+            return
+        self.library.nvmlInit_v2()
+        uuid = f"GPU-{torch.cuda.get_device_properties(0).uuid}".encode()
+        if self.library.nvmlDeviceGetHandleByUUID(uuid, ctypes.byref(self.device)):
+            self.library = None
+
+    def joules(self):
+        """Since the driver was loaded; NaN where it does not say."""
+        count = ctypes.c_ulonglong()
+        if not self.library or self.library.nvmlDeviceGetTotalEnergyConsumption(self.device, ctypes.byref(count)):
+            return math.nan
+        return count.value / 1e3
+
+
+def sustained(launches, rounds=4, seconds=0.5):
+    """Median milliseconds and joules of a launch, in rounds of half a second for each in turn: at the power limit."""
+    meter, seen = Meter(), [[] for _ in launches]
+    counts = [max(1, math.ceil(1e3 * seconds / time)) for time in milliseconds(launches, 3)]
+    for _ in range(rounds):
+        for launch, count, found in zip(launches, counts, seen, strict=True):
+            launch.reset()
+            torch.cuda.synchronize()
+            begin, end = (torch.cuda.Event(enable_timing=True) for _ in "ab")
+            before = meter.joules()
+            begin.record()
+            for _ in range(count):
+                launch.run()
+            end.record()
+            torch.cuda.synchronize()
+            found.append((begin.elapsed_time(end) / count, (meter.joules() - before) / count))
+    return [[statistics.median(values) for values in zip(*found, strict=True)] for found in seen]
 
 
 def profile(launch):
@@ -193,17 +299,46 @@ def profile(launch):
     torch.cuda.profiler.stop()
 
 
-def main(make_problem, about, table, programs):
-    """The command line of an exported schedule."""
+def arguments(about):
+    """The command line."""
     parser = argparse.ArgumentParser(description=f"{about['schedule']}: {about['workload']}")
     parser.add_argument("--check", action="store_true", help="compare with float64")
-    parser.add_argument("--time", action="store_true", help="median times of this kernel and the library's, in turn")
-    parser.add_argument("--no-barrier", action="store_true", help="let the blocks of a wave drift apart")
+    parser.add_argument(
+        "--time", action="store_true", help="median times of single launches, with the library's in turn"
+    )
+    parser.add_argument("--sustained", action="store_true", help="times and joules in rounds of half a second for each")
+    how = "; ".join(f"{name}: {text}" for name, text in HOWS.items())
+    parser.add_argument("--how", choices=HOWS, default="free" if about["execution"] == "free" else "even", help=how)
     parser.add_argument("--repeats", type=int, default=20, help="launches of each that are timed (20)")
     parser.add_argument("--profile", choices=("table", "library"), help="one launch between profiler start and stop")
     parser.add_argument("--persist", metavar="OPERAND[:SHARE]", help="keep one in a SHARE of L2 set aside (0.5)")
     parser.add_argument("--json", action="store_true", help="one line of JSON")
-    args = parser.parse_args()
+    parser.add_argument("--transposed", choices=("a", "b", "ab"), help="operands of a product stored transposed")
+    return parser.parse_args()
+
+
+def compared(launches, libraries, args):
+    """Times of launches of the table, and of that of the library's calls which is fastest in single launches."""
+    times = milliseconds([*launches, *libraries.values()], args.repeats)
+    ours, theirs = times[: len(launches)], dict(zip(libraries, times[len(launches) :], strict=True))
+    name = min(theirs, key=theirs.get, default=None)
+    about = {"library": name}
+    if args.time or not (args.check or args.sustained):
+        about["library_milliseconds"] = theirs.get(name)
+    found = [{"milliseconds": time} if "library_milliseconds" in about else {} for time in ours]
+    if args.sustained:
+        runs = sustained([*launches, *([libraries[name]] if name else [])])
+        for row, (time, joules) in zip(found, runs, strict=False):
+            row |= {"sustained_milliseconds": time, "joules": joules}
+        about |= dict(
+            zip(("library_sustained_milliseconds", "library_joules"), runs[-1] if name else (None, None), strict=True)
+        )
+    return [row | about for row in found]
+
+
+def main(make_problem, about, table, programs):
+    """The command line of an exported schedule."""
+    args = arguments(about)
     if not torch.cuda.is_available():
         raise SystemExit("refused: there is no CUDA GPU here.")
     gpu = torch.cuda.get_device_properties(0)
@@ -215,37 +350,50 @@ def main(make_problem, about, table, programs):
     torch.manual_seed(0)
     if args.persist:  # a stream of its own: the default one takes no attributes
         torch.cuda.set_stream(torch.cuda.Stream())
-    problem = make_problem()
-    barrier = about["execution"] == "waves" and not args.no_barrier
-    launch, library = problem.launch(table, programs, barrier), Library(problem.library)
+    problem = make_problem(transposed=args.transposed or "")
+    launch, libraries = problem.launch(table, programs, args.how), takers(problem.libraries())
     if args.persist:
         operand, _, share = args.persist.partition(":")
         if operand not in problem.operands:
             raise SystemExit(f"refused: --persist {operand}: expected one of {', '.join(problem.operands)}.")
-        launch.window = library.window = Window(problem.operands[operand], float(share or 0.5))
+        window = Window(problem.operands[operand], float(share or 0.5))
+        for each in (launch, *libraries.values()):
+            each.window = window
     if args.profile:
-        profile(launch if args.profile == "table" else library)
+        profile(launch if args.profile == "table" else next(iter(libraries.values())))
         return 0
-    found = {"gpu": gpu.name, "sms": gpu.multi_processor_count, "torch": torch.__version__, "barrier": barrier, **about}
+    found = {
+        "gpu": gpu.name,
+        "sms": gpu.multi_processor_count,
+        "torch": torch.__version__,
+        "triton": triton.__version__,
+    }
+    found |= {"how": args.how, **about, "stages": launch.stages, "copy_engine": has_copy_engine()}
     found |= {"persist": args.persist, "registers_spilled": launch.spills}
-    if args.check or not args.time:
+    if args.check or not (args.time or args.sustained):
         found["error"] = relative_error(problem, launch)
-    if args.time or not args.check:
-        found["milliseconds"], found["library_milliseconds"] = milliseconds([launch, library], args.repeats)
+    if args.time or args.sustained or not args.check:
+        found |= compared([launch], libraries, args)[0]
     if launch.spills:
         print(
             f"note: a thread keeps {launch.spills} registers in memory, traffic that was not predicted; a smaller "
             "--tile may avoid it.",
             file=sys.stderr,
         )
-    if args.json:
-        print(json.dumps(found))
-    else:
-        print(f"{about['schedule']}, {about['workload']}, on {gpu.name}" + ("" if barrier else ", no barrier"))
-        if "error" in found:
-            verdict = "correct" if found["error"] <= LIMIT else "WRONG"
-            print(f"{verdict}: relative error {found['error']:.2e} against float64")
-        if "milliseconds" in found:
-            ours, theirs = found["milliseconds"], found["library_milliseconds"]
-            print(f"this table {ours:.4f} ms, {about['library']} {theirs:.4f} ms")
+    print(json.dumps(found) if args.json else told(found))
     return int(found.get("error", 0.0) > LIMIT)
+
+
+def told(found):
+    """What was found, in lines."""
+    lines = [f"{found['schedule']}, {found['workload']}, on {found['gpu']}" + f", {found['how']}"]
+    if "error" in found:
+        verdict = "correct" if found["error"] <= LIMIT else "WRONG"
+        lines.append(f"{verdict}: relative error {found['error']:.2e} against float64")
+    beside = {"": ("milliseconds", "ms"), "sustained: ": ("sustained_milliseconds", "ms"), "energy: ": ("joules", "J")}
+    for what, (name, unit) in beside.items():
+        if name in found:
+            lines.append(f"{what}this table {found[name]:.4f} {unit}")
+            if found["library"]:
+                lines[-1] += f", {found['library']} {found['library_' + name]:.4f} {unit}"
+    return "\n".join(lines)

@@ -11,7 +11,7 @@ from pebble.traces import TraceChunk
 
 
 @njit(cache=True)
-def drawn(random, limit):  # type: ignore[no-untyped-def]
+def drawn(random, limit):
     x = random[0]
     x ^= x << np.uint64(13)
     x ^= x >> np.uint64(7)
@@ -21,7 +21,7 @@ def drawn(random, limit):  # type: ignore[no-untyped-def]
 
 
 @njit(cache=True)
-def _insert(at, part, line, k, capacity, stamps, slots, used, dirty, operand, random, sizes, write_backs):  # type: ignore[no-untyped-def]
+def _insert(at, part, line, k, capacity, stamps, slots, used, dirty, operand, random, sizes, write_backs):
     # The line takes a free slot, or that of the oldest of k drawn ones.
     if used[part] < capacity:
         slots[part, used[part]] = line
@@ -44,7 +44,7 @@ def _insert(at, part, line, k, capacity, stamps, slots, used, dirty, operand, ra
 
 
 @njit(cache=True)
-def _run(  # type: ignore[no-untyped-def]
+def _run(
     ids, ops, where, first, count, operand, parts, k, capacity, allocate, stamps, stale, slots, used, dirty, random,
     sizes, clock, missed, write_backs,
 ):  # fmt: skip
@@ -127,6 +127,6 @@ class EveryGranule(OldestOfKEngine):
         )  # fmt: skip
 
     def dirty(self) -> np.ndarray:
-        found = self.zeros()
-        np.add.at(found, self.granule_operand[self.is_dirty > 0], self.sizes[self.is_dirty > 0])
-        return found
+        result = self.zeros()
+        np.add.at(result, self.granule_operand[self.is_dirty > 0], self.sizes[self.is_dirty > 0])
+        return result

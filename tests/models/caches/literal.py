@@ -20,7 +20,7 @@ def make_trace(sizes: list[int], touches: list[Touched], cut: int = 0) -> Trace:
     ids, ops, sms = (np.array([t[i] for t in touches], d) for i, d in enumerate((np.int32, np.uint8, np.int32)))
     none: np.ndarray = np.empty(0, np.int64)
     parts = [
-        TraceChunk(ids[s], ops[s], none, 0, lambda s=s: sms[s])  # type: ignore[misc]
+        TraceChunk(ids[s], ops[s], none, 0, lambda s=s: sms[s])
         for s in (slice(0, cut), slice(cut, None))
         if len(ids[s])
     ]

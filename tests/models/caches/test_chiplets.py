@@ -64,5 +64,5 @@ def test_chiplets(case: Case, parts: int, more: int, cut: int) -> None:
     sizes, touches, each = case
     last = max(sizes) + more
     model = parse_policy(f"chiplets-{parts}+llc-{last * 128}B").simulate
-    found = model(make_trace(sizes, touches, cut), each * parts)
-    assert totals(found) == chiplets(sizes, touches, each, last, parts)
+    result = model(make_trace(sizes, touches, cut), each * parts)
+    assert totals(result) == chiplets(sizes, touches, each, last, parts)

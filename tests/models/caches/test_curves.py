@@ -87,9 +87,9 @@ def test_lru_on_a_gemm(order: str) -> None:
 @given(streams())
 def test_opt_at_every_capacity(trace: Trace) -> None:
     capacities = range(int(trace.tile_lines.max()), int(trace.tile_lines.sum()) + 3)
-    found = opt_misses(trace, capacities)
+    result = opt_misses(trace, capacities)
     for capacity in capacities:
-        assert found[capacity] == OPT.simulate(trace, capacity).misses_lines, capacity
+        assert result[capacity] == OPT.simulate(trace, capacity).misses_lines, capacity
 
 
 def test_opt_on_a_gemm(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -97,9 +97,9 @@ def test_opt_on_a_gemm(monkeypatch: pytest.MonkeyPatch) -> None:
     trace = lockstep_trace(gemm, parse_order("row").tiles(16, 12), tile, 24)
     runs, once = [], OptEngine.misses
     monkeypatch.setattr(OptEngine, "misses", lambda engine, capacity: runs.append(capacity) or once(engine, capacity))
-    found = opt_misses(trace, range(256, 80_000))
+    result = opt_misses(trace, range(256, 80_000))
     assert len(runs) < 120
     for capacity in range(256, 80_000, 1_777):
-        assert found[capacity] == OPT.simulate(trace, capacity).misses_lines
+        assert result[capacity] == OPT.simulate(trace, capacity).misses_lines
     with pytest.raises(InputError, match="largest tile"):
         opt_misses(trace, [255, 300])

@@ -19,10 +19,10 @@ ORDERS = ["row", "column", "snake", "morton", "hilbert", "grouped-2", "grouped-3
 def check(gemm: Gemm, order: np.ndarray, tile: TileShape, wave: int, sawtooth: bool, capacity: int) -> bool:
     shape = GemmKernel(gemm, tile).closed_form(order, wave, sawtooth)
     assert shape is not None
-    found = lockstep_lru(shape, capacity)
-    if found is None:
+    result = lockstep_lru(shape, capacity)
+    if result is None:
         return False
-    assert found == parse_policy("lru").simulate(lockstep_trace(gemm, order, tile, wave, sawtooth), capacity)
+    assert result == parse_policy("lru").simulate(lockstep_trace(gemm, order, tile, wave, sawtooth), capacity)
     return True
 
 

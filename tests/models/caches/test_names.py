@@ -57,7 +57,7 @@ def frozen(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
 @given(cases())
 def test_a_policy_from_one_module(frozen: None, case: Case) -> None:
     sizes, touches, capacity = case
-    found = parse_policy("frozen-100").simulate(make_trace(sizes, touches, 3), capacity)
+    result = parse_policy("frozen-100").simulate(make_trace(sizes, touches, 3), capacity)
     count, held, used = Line(), set[int](), 0
     for tile, op, _ in touches:
         if tile not in held and used + sizes[tile] <= capacity:
@@ -69,7 +69,7 @@ def test_a_policy_from_one_module(frozen: None, case: Case) -> None:
             count.backs += sizes[tile] * op
         if op and tile in held:
             count.dirty |= set(range(sum(sizes[:tile]), sum(sizes[: tile + 1])))
-    assert totals(found) == count.totals()
+    assert totals(result) == count.totals()
 
 
 def test_a_policy_from_one_module_is_known_everywhere(frozen: None, capsys: pytest.CaptureFixture[str]) -> None:

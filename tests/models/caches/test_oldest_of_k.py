@@ -113,20 +113,20 @@ def test_oldest_of_k_and_random(case: Case, k: int, parts: int, seed: int, cut: 
     text = (f"partitions-{parts}:" if parts > 1 else "") + f"oldest-of-{k}+seed-{seed}"
     trace = make_trace(sizes, touches, cut)
     policy = parse_policy(text)
-    found = counted(LineByLine(trace, capacity, policy))
-    assert totals(found) == sampled(sizes, touches, capacity, k, parts, seed).totals()
+    result = counted(LineByLine(trace, capacity, policy))
+    assert totals(result) == sampled(sizes, touches, capacity, k, parts, seed).totals()
     if parts == 1:
-        assert policy.simulate(trace, capacity) == found
+        assert policy.simulate(trace, capacity) == result
 
 
 @settings(max_examples=100, deadline=None)
 @given(cases(), st.integers(0, 3))
 def test_oldest_of_many_is_nearly_lru(case: Case, seed: int) -> None:
     sizes, touches, capacity = case  # 1024 draws among at most 80 slots miss the oldest with probability below 1e-5
-    found = parse_policy(f"oldest-of-1024+seed-{seed}").simulate(make_trace(sizes, touches), capacity)
+    result = parse_policy(f"oldest-of-1024+seed-{seed}").simulate(make_trace(sizes, touches), capacity)
     count = Line()
     queue_model(((x, op) for x, _, op, _ in lines_of(sizes, touches)), capacity, True, True, count, OrderedDict())
-    assert totals(found) == count.totals()
+    assert totals(result) == count.totals()
 
 
 def answers(engine: Engine) -> tuple[list[int], list[int], list[int]]:
@@ -167,15 +167,15 @@ def test_tiles_that_granules_do_not_divide(case: Case, scale: int, k: int, parts
     trace = make_trace([scale * n for n in sizes], touches, cut)
     policy = parse_policy((f"partitions-{parts}:" if parts > 1 else "") + f"oldest-of-{k}{options}")
     for lines in (scale * parts * capacity + 16 * parts, 10 * scale * parts * sum(sizes)):
-        found = answers(Padded(trace, lines, policy))
-        assert found == answers(EveryPadded(trace, lines, policy))
-        assert all(missed <= scale * sizes[tile] for missed, (tile, _, _) in zip(found[0], touches, strict=True))
+        result = answers(Padded(trace, lines, policy))
+        assert result == answers(EveryPadded(trace, lines, policy))
+        assert all(missed <= scale * sizes[tile] for missed, (tile, _, _) in zip(result[0], touches, strict=True))
 
 
 def gemm_trace(gemm: Gemm, tile: TileShape, order: str) -> Trace:
     kernel = GemmKernel(gemm, tile)
-    found = parse_order(order)
-    return waves(kernel, kernel.phase(found.tiles(*kernel.grid)), 12, found.sawtooth, 12)
+    result = parse_order(order)
+    return waves(kernel, kernel.phase(result.tiles(*kernel.grid)), 12, result.sawtooth, 12)
 
 
 @pytest.mark.parametrize(
@@ -194,19 +194,19 @@ def test_kernels_miss_what_they_miss_granule_by_granule(gemm: Gemm, order: str, 
 def test_a_ragged_edge_costs_no_granules_and_half_a_percent_at_most(gemm: Gemm, lines: int) -> None:
     trace, policy = gemm_trace(gemm, TileShape(128, 128, 64), "row"), parse_policy("partitions-2:oldest-of-8")
     engine = OldestOfKEngine(trace, lines, policy)
-    found, exact = counted(engine), counted(LineByLine(trace, lines, policy))
+    result, exact = counted(engine), counted(LineByLine(trace, lines, policy))
     assert engine._granule > 1 and LineByLine(trace, lines, policy)._granule == 1
     for of in ("read_misses", "write_backs"):
-        assert sum(getattr(found, of)) == pytest.approx(sum(getattr(exact, of)), rel=0.005)
-    assert found.accesses == exact.accesses and found.write_misses == exact.write_misses
+        assert sum(getattr(result, of)) == pytest.approx(sum(getattr(exact, of)), rel=0.005)
+    assert result.accesses == exact.accesses and result.write_misses == exact.write_misses
 
 
 def test_the_curve_is_one_simulation_at_each_capacity() -> None:
     trace = gemm_trace(Gemm(512, 512, 512), TileShape(128, 128, 64), "row")
     policy = parse_policy("partitions-2:oldest-of-8")
     lines = [600, 4000, 9000, 14_000, 20_000, 30_000, 10**6, 10**12]
-    found = [policy.simulate(trace, capacity) for capacity in lines]
-    assert policy.curve(trace, lines) == [(sum(c.read_misses), sum(c.write_backs)) for c in found]
+    results = [policy.simulate(trace, capacity) for capacity in lines]
+    assert policy.curve(trace, lines) == [(sum(c.read_misses), sum(c.write_backs)) for c in results]
     engine = OldestOfKEngine(trace, 10**6, policy)
     full = counted(engine)
     assert engine.enough_lines is not None and engine.enough_lines > 9000
@@ -221,8 +221,8 @@ def test_the_curve_is_one_simulation_at_each_capacity() -> None:
 @settings(max_examples=30, deadline=None)
 @given(st.integers(0, 9), st.integers(1, 1024), st.integers(1, 2**31))
 def test_draws_made_ahead_are_those_made_one_by_one(seed: int, k: int, limit: int) -> None:
-    draws, one = Draws(seed, k), Xorshift(seed)
+    draws, single = Draws(seed, k), Xorshift(seed)
     assert len(draws.drawn) % k == 0
     for _ in range(3):
         refill(draws.states, draws.ahead, limit, draws.drawn)
-        assert draws.drawn.tolist() == [one.below(limit) for _ in range(len(draws.drawn))]
+        assert draws.drawn.tolist() == [single.below(limit) for _ in range(len(draws.drawn))]

@@ -16,7 +16,7 @@ from tests.models.caches.literal import Case, Line, cases, lines_of, make_trace,
 def test_residue_warm_start_and_no_write_allocate(case: Case, name: str, allocate: bool, warm: bool, cut: int) -> None:
     sizes, touches, capacity = case
     text = name + "+no-write-allocate" * (not allocate) + "+warm" * warm
-    found = parse_policy(text).simulate(make_trace(sizes, touches, cut), capacity)
+    result = parse_policy(text).simulate(make_trace(sizes, touches, cut), capacity)
     count, cache = Line(), OrderedDict[int, None]()
     for last in (False, True) if warm else (True,):
         queue_model(
@@ -24,5 +24,5 @@ def test_residue_warm_start_and_no_write_allocate(case: Case, name: str, allocat
         )
         if not last:
             count.reads = count.writes = count.backs = 0
-    assert totals(found) == count.totals()
-    assert found.accesses_lines == sum(sizes[t] for t, _, _ in touches)
+    assert totals(result) == count.totals()
+    assert result.accesses_lines == sum(sizes[t] for t, _, _ in touches)

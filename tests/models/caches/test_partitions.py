@@ -62,8 +62,8 @@ def partitioned(sizes: list[int], touches: list[Touched], capacity: int, parts: 
 def test_partitions(case: Case, parts: int, seed: int, cut: int) -> None:
     sizes, touches, capacity = case
     capacity = max(capacity, parts * max(sizes))
-    found = parse_policy(f"partitions-{parts}+seed-{seed}").simulate(make_trace(sizes, touches, cut), capacity)
-    assert totals(found) == partitioned(sizes, touches, capacity, parts, seed).totals()
+    result = parse_policy(f"partitions-{parts}+seed-{seed}").simulate(make_trace(sizes, touches, cut), capacity)
+    assert totals(result) == partitioned(sizes, touches, capacity, parts, seed).totals()
 
 
 @settings(max_examples=100, deadline=None)

@@ -20,8 +20,8 @@ class Literal(Line):
     def __init__(self, sizes: list[int], capacity: int, share: float) -> None:
         super().__init__()
         window = [tile for tile in range(len(sizes)) if tile % 2 == 0]
-        room = int(capacity * share)
-        ratio = min(1.0, room / max(1, sum(sizes[tile] for tile in window)))
+        free_capacity = int(capacity * share)
+        ratio = min(1.0, free_capacity / max(1, sum(sizes[tile] for tile in window)))
         self.kept: set[int] = set()
         for i, tile in enumerate(window):
             held = sum(sizes[t] for t in self.kept)
@@ -59,18 +59,18 @@ def test_it_is_lru_beside_what_stays(case: Case) -> None:
             with pytest.raises(InputError, match="largest tile"):
                 policy.simulate(trace, capacity)
             continue
-        found = policy.simulate(trace, capacity)
+        result = policy.simulate(trace, capacity)
         for line, tile, op, _ in lines_of(sizes, touches):
             literal.touch(line, tile, op)
-        assert totals(found) == literal.totals()
+        assert totals(result) == literal.totals()
 
 
 def test_an_operand_that_fits_is_read_once_and_half_of_it_between() -> None:
     gemm = pebble.Gemm(512, 2048, 512)
 
     def read(option: str) -> int:
-        found = pebble.simulate(gemm, "column", cache="704KiB", sms=4, policy=f"lru{option}")
-        return found.traffic.by_operand()["A"]["read_bytes"]
+        result = pebble.simulate(gemm, "column", cache="704KiB", sms=4, policy=f"lru{option}")
+        return result.traffic.by_operand()["A"]["read_bytes"]
 
     assert read("+persist-A") == 512 * 512 * 2 < read("+persist-A-0.75-0-0.5") < read("")
 
@@ -80,10 +80,10 @@ def test_every_schedule_stays_above_the_bound_and_says_what_it_saves(behind: str
     gemm, where, orders = pebble.Gemm(1024, 1024, 512), {"cache": "1MiB", "sms": 8}, ["row", "column", "grouped-4"]
     with_it = pebble.compare(gemm, orders, policy=f"{behind}+persist-B-0.5", **where)
     without = {t.order: t.dram_bytes for t in pebble.compare(gemm, orders, policy=behind, **where).orders}
-    for found in with_it.orders:
-        assert with_it.ratio(found.dram_bytes) >= 1
-        assert found.plain_bytes == without[found.order]
-        assert found.saved_bytes == without[found.order] - found.dram_bytes
+    for order in with_it.orders:
+        assert with_it.ratio(order.dram_bytes) >= 1
+        assert order.plain_bytes == without[order.order]
+        assert order.saved_bytes == without[order.order] - order.dram_bytes
     kept = {t.order: t for t in with_it.orders}
     assert kept["row"].saved_bytes > 0  # B comes round with every row
 
@@ -113,5 +113,5 @@ def test_what_has_no_set_aside_is_one_sentence(name: str, words: str) -> None:
 
 def test_it_may_start_warm() -> None:
     trace = make_trace([2, 2, 2], [(0, 0, 0), (1, 0, 0), (2, 1, 0)])
-    found = parse_policy("lru+persist-a+warm").simulate(trace, 6)
-    assert sum(found.read_misses) == 0 and np.sum(found.write_backs) == 2
+    result = parse_policy("lru+persist-a+warm").simulate(trace, 6)
+    assert sum(result.read_misses) == 0 and np.sum(result.write_backs) == 2

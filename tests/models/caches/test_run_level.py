@@ -89,13 +89,13 @@ def cases(draw: st.DrawFn) -> tuple[list[int], list[tuple[int, int]], int, int]:
 @given(cases(), st.sampled_from(["lru", "fifo", "opt"]))
 def test_run_level_equals_line_level(case: tuple[list[int], list[tuple[int, int]], int, int], policy: str) -> None:
     sizes, touches, capacity, cut = case
-    found = parse_policy(policy).simulate(make_trace(sizes, touches, cut), capacity)
+    result = parse_policy(policy).simulate(make_trace(sizes, touches, cut), capacity)
     expected = literal(policy, sizes, touches, capacity)
-    assert found.misses_lines == expected.read_misses + expected.write_misses
-    assert found.accesses_lines == sum(sizes[t] for t, _ in touches)
+    assert result.misses_lines == expected.read_misses + expected.write_misses
+    assert result.accesses_lines == sum(sizes[t] for t, _ in touches)
     if policy != "opt":  # OPT may choose among equals; its misses are unique, where they fall is not
-        assert sum(found.read_misses) == expected.read_misses
-        assert sum(found.write_backs) == expected.write_backs
+        assert sum(result.read_misses) == expected.read_misses
+        assert sum(result.write_backs) == expected.write_backs
 
 
 @settings(max_examples=200, deadline=None)
@@ -118,9 +118,9 @@ def test_every_written_line_is_written_back(
     case: tuple[list[int], list[tuple[int, int]], int, int], policy: str
 ) -> None:
     sizes, touches, capacity, cut = case
-    found = parse_policy(policy).simulate(make_trace(sizes, touches, cut), capacity)
+    result = parse_policy(policy).simulate(make_trace(sizes, touches, cut), capacity)
     written = sum(sizes[t] for t in {t for t, op in touches if op})
-    assert written <= sum(found.write_backs) <= sum(sizes[t] for t, op in touches if op)
+    assert written <= sum(result.write_backs) <= sum(sizes[t] for t, op in touches if op)
 
 
 MIB_LINES = 2**20 // 128
@@ -137,9 +137,9 @@ def test_anchor_trace(policy: str) -> None:
     trace = lockstep_trace(gemm, parse_order("row").tiles(64, 64), TileShape(128, 128, 64), 132)
     assert trace.touches == 1_052_672
     for mib, misses in ANCHOR[policy].items():
-        found = parse_policy(policy).simulate(trace, mib * MIB_LINES)
-        assert found.accesses_lines == 135_266_304
-        assert found.misses_lines == misses
+        result = parse_policy(policy).simulate(trace, mib * MIB_LINES)
+        assert result.accesses_lines == 135_266_304
+        assert result.misses_lines == misses
 
 
 def test_cache_smaller_than_a_tile() -> None:

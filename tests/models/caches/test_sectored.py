@@ -25,7 +25,7 @@ def test_sectored(m: int, n: int, k: int, bk: int, capacity: int, warm: bool) ->
     cut = tile.cut_to(gemm)
     order = parse_order("morton").tiles(*cut.grid(gemm)[:2])
     trace = lockstep_trace(gemm, order, cut, 3)
-    found = parse_policy("sectored" + "+warm" * warm).simulate(trace, capacity)
+    result = parse_policy("sectored" + "+warm" * warm).simulate(trace, capacity)
     cache: OrderedDict[tuple[str, int, int], tuple[set[int], set[int]]] = OrderedDict()
     totals_ = Counter[str]()
     for last in (False, True) if warm else (True,):
@@ -44,15 +44,15 @@ def test_sectored(m: int, n: int, k: int, bk: int, capacity: int, warm: bool) ->
                 dirty |= sectors
         assert last or warm
     residue = sum(len(dirty) for _, dirty in cache.values())
-    assert totals(found) == (totals_["read"], totals_["write"], totals_["back"] + residue, residue)
-    assert found.accesses_lines == totals_["touched"]
-    assert found.unit_bytes == 32
+    assert totals(result) == (totals_["read"], totals_["write"], totals_["back"] + residue, residue)
+    assert result.accesses_lines == totals_["touched"]
+    assert result.unit_bytes == 32
 
 
 def sector_touches(
     gemm: Gemm, tile: TileShape, order: np.ndarray, wave: int
 ) -> Iterator[tuple[tuple[str, int, int], set[int], int]]:
-    def rectangle(name: str, rows: range, cols: range, width: int, op: int):  # type: ignore[no-untyped-def]
+    def rectangle(name: str, rows: range, cols: range, width: int, op: int):
         for row in rows:
             sectors = range(cols.start * width // 32, (cols.stop * width - 1) // 32 + 1)
             for line in range(sectors.start // 4, (sectors.stop - 1) // 4 + 1):

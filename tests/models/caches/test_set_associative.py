@@ -23,14 +23,14 @@ def test_sets(case: Case, ways: int, hashed: bool, allocate: bool, order: str) -
     sizes, touches, capacity = case
     ways = min(ways, capacity)
     text = f"set-{ways}" + "-hashed" * hashed + f":{order}" + "+no-write-allocate" * (not allocate)
-    found = parse_policy(text).simulate(make_trace(sizes, touches), capacity)
+    result = parse_policy(text).simulate(make_trace(sizes, touches), capacity)
     sets = capacity // ways
     count, caches = Line(), [OrderedDict[int, None]() for _ in range(sets)]
     for line, _, op, _ in lines_of(sizes, touches):
         mixed = (line * 0x9E3779B97F4A7C15 & (1 << 64) - 1) >> 32
         cache = caches[mixed * sets >> 32 if hashed else line % sets]
         queue_model([(line, op)], ways, order == "lru", allocate, count, cache)
-    assert totals(found) == count.totals()
+    assert totals(result) == count.totals()
 
 
 def test_sets_use_row_major_addresses() -> None:

@@ -116,9 +116,9 @@ def test_the_current_rule(shape: tuple[int, int, int], types: dict[str, str], ex
 
 @pytest.mark.parametrize(("shape", "expected"), MAY_2025)
 def test_the_rule_of_may_2025(shape: tuple[int, int, int], expected: Told) -> None:
-    found = told(advice("deepgemm-2025-05", *shape, dtype="fp8"))
-    assert found[:5] == expected[:5] and found[6] == expected[6] <= 232_448
-    assert found[5] == pytest.approx(expected[5])
+    result = told(advice("deepgemm-2025-05", *shape, dtype="fp8"))
+    assert result[:5] == expected[:5] and result[6] == expected[6] <= 232_448
+    assert result[5] == pytest.approx(expected[5])
 
 
 @pytest.mark.parametrize(("tile", "group"), [((128, 128), 8), ((64, 128), 16), ((128, 64), 8), ((128, 256), 16)])
@@ -132,10 +132,10 @@ def test_experts_are_padded_to_128_rows() -> None:
     experts = pebble.GroupedGemm((100, 300, 1), 4096, 7168, dtype="fp8")  # 128 + 384 + 128 = 640 rows
     whole = pebble.Gemm(640, 4096, 7168, dtype="fp8")
     for name in ("deepgemm", "deepgemm-2025-05"):
-        found = ADVISORS[name].advise(experts, machine, 132)
-        assert {each.tile.bm for each in found} == {128}
+        result = ADVISORS[name].advise(experts, machine, 132)
+        assert {each.tile.bm for each in result} == {128}
         alike = [each for each in ADVISORS[name].advise(whole, machine, 132) if each.tile.bm == 128]
-        assert {told(each) for each in found} == {told(each) for each in alike}
+        assert {told(each) for each in result} == {told(each) for each in alike}
 
 
 def test_an_odd_number_of_sms_shares_no_loads() -> None:

@@ -1,0 +1,201 @@
+"""Check, time and profile exported Triton files on the GPU of this machine.
+
+    python benchmarks/gpu/run_exports.py FOLDER OUT.csv              # all of it
+    python benchmarks/gpu/run_exports.py FOLDER OUT.csv --check      # only every result against float64
+    python benchmarks/gpu/run_exports.py FOLDER OUT.csv --no-ncu     # without DRAM bytes
+
+FOLDER holds files of `pebble export --format triton`. OUT.csv gets a row for each file, with its waves kept together
+and without: the error against float64, milliseconds of single launches and of sustained runs, joules a launch, DRAM
+bytes, each beside those of the fastest of PyTorch's own calls. Nothing of pebble is needed. No setting of the GPU is
+changed.
+"""
+
+from __future__ import annotations
+
+import argparse
+import csv
+import importlib.util
+import io
+import subprocess
+import sys
+import time
+from collections import Counter
+from pathlib import Path
+from types import ModuleType, SimpleNamespace
+from typing import Any
+
+MEASURED = (
+    "error", "milliseconds", "library_milliseconds", "sustained_milliseconds", "library_sustained_milliseconds",
+    "joules", "library_joules", "dram_read_bytes", "dram_write_bytes", "library_read_bytes", "library_write_bytes",
+)  # fmt: skip
+COLUMNS = (
+    "date", "chip", "case", "workload", "schedule", "tile", "stages", "how", "copy_engine", "registers_spilled",
+    "predicted_read_bytes", "predicted_write_bytes", "library", *MEASURED, "torch", "triton",
+)  # fmt: skip
+METRICS = {"read_bytes": "dram__bytes_read.sum", "write_bytes": "dram__bytes_write.sum"}
+NCU = ("ncu", "--profile-from-start", "off", "--clock-control", "none", "--cache-control", "all")
+BETWEEN = "spin_kernel"  # of torch.cuda._sleep, which parts one launch from the next in a profile
+TIMED = SimpleNamespace(check=False, time=True, sustained=True, repeats=12)
+
+Row = dict[str, Any]
+
+
+def load(path: Path) -> ModuleType:
+    """An exported file as a module."""
+    spec = importlib.util.spec_from_file_location(path.stem.replace("-", "_").replace(".", "_"), path)
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[spec.name] = module  # Triton reads the source of kernels
+    spec.loader.exec_module(module)
+    return module
+
+
+def ways(module: ModuleType) -> tuple[str, ...]:
+    """How it is run: as it is unless told otherwise, and with the table's waves, if it has them."""
+    return ("even", "waves") if module.ABOUT["execution"] == "waves" else ("free",)
+
+
+def measured(path: Path, only_check: bool) -> list[Row]:
+    """The rows of one file, without bytes."""
+    import torch
+    import triton
+
+    module, rows, launches = load(path), [], []
+    gpu = torch.cuda.get_device_properties(0)
+    torch.manual_seed(0)
+    problem = module.problem()
+    for how in ways(module):
+        launches.append(launch := problem.launch(module.unpacked(module.TABLE, 9), module.PROGRAMS, how))
+        row = {"date": time.strftime("%Y-%m-%d"), "chip": gpu.name, "case": path.stem, **module.ABOUT}
+        row |= {"stages": launch.stages, "how": how, "copy_engine": int(module.has_copy_engine())}
+        row |= {"registers_spilled": launch.spills, "torch": torch.__version__, "triton": triton.__version__}
+        row["error"] = f"{module.relative_error(problem, launch):.2e}"
+        rows.append(row)
+    if not only_check:
+        for row, result in zip(rows, module.compared(launches, module.takers(problem.libraries()), TIMED), strict=True):
+            row |= {name: round(value, 5) if isinstance(value, float) else value for name, value in result.items()}
+    del problem, launches, launch
+    torch.cuda.empty_cache()
+    return rows
+
+
+def profiled(paths: list[Path]) -> None:
+    """Child process under ncu: each file's launch, and then the library's first, parted by a pause."""
+    import torch
+
+    for path in paths:
+        module = load(path)
+        problem, table = module.problem(), module.unpacked(module.TABLE, 9)
+        library = next(iter(module.takers(problem.libraries()).values()))
+        launches = [problem.launch(table, module.PROGRAMS, how) for how in ways(module)]
+        for each in (*launches, library):
+            each.run()  # compiled, planned
+            torch.cuda.synchronize()
+            torch.cuda.profiler.start()
+            each.run()
+            torch.cuda._sleep(1)
+            torch.cuda.synchronize()
+            torch.cuda.profiler.stop()
+        del problem, launches, library
+        torch.cuda.empty_cache()
+
+
+def bytes_of(paths: list[Path]) -> dict[str, list[Row]]:
+    """The bytes of each launch of `profiled` by the file's name, the library's last."""
+    command = [
+        *NCU,
+        "--csv",
+        "--print-units",
+        "base",
+        "--metrics",
+        ",".join(METRICS.values()),
+        sys.executable,
+        __file__,
+    ]
+    done = subprocess.run([*command, "--profiled", *map(str, paths)], capture_output=True, text=True, check=False)
+    lines = [line for line in done.stdout.splitlines() if line.startswith('"')]
+    if not lines:
+        raise SystemExit(f"ncu printed no table: {done.stdout[-500:]} {done.stderr[-500:]}")
+    totals, last = [Counter[str]()], ""
+    for row in csv.DictReader(io.StringIO("\n".join(lines))):
+        if BETWEEN in row["Kernel Name"]:
+            totals += [Counter()] * (row["ID"] != last)
+            last = row["ID"]
+        else:
+            name = next(name for name, metric in METRICS.items() if metric == row["Metric Name"])
+            totals[-1][name] += int(float(row["Metric Value"].replace(",", "")))
+    result, each = {}, iter(totals)
+    for path in paths:
+        result[path.stem] = [dict(next(each)) for _ in range(len(ways(load(path))) + 1)]
+    return result
+
+
+def main() -> int:
+    """Read the command line."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("folder", type=Path, help="of exported files")
+    parser.add_argument("output", type=Path, help="the table to write")
+    parser.add_argument("--check", action="store_true", help="only compare with float64")
+    parser.add_argument("--no-ncu", action="store_true", help="no DRAM bytes")
+    parser.add_argument("--match", default="*", metavar="GLOB", help="only the files with such names")
+    args = parser.parse_args()
+    try:
+        import torch
+        import triton  # noqa: F401
+
+        has_gpu = torch.cuda.is_available()
+    except ImportError:
+        has_gpu = False
+    if not has_gpu:
+        sys.exit("run_exports.py: needs PyTorch, Triton and an NVIDIA GPU.")
+    paths, wrong = sorted(args.folder.glob(f"{args.match}.py")), 0
+    rows: list[Row] = []
+    for path in paths:
+        try:
+            result = measured(path, args.check)
+        except (Exception, SystemExit) as error:  # what one file cannot do is no reason to leave out the others
+            print(f"{path.stem}: {type(error).__name__}: {str(error)[:300]}", flush=True)
+            wrong += 1
+            continue
+        rows += result
+        for row in result:
+            wrong += float(row["error"]) > 0.01
+            print(f"{path.stem}: {summary(row)}", flush=True)
+        write(args.output, rows)
+    if not (args.no_ncu or args.check):
+        there = {row["case"] for row in rows}
+        found_bytes = bytes_of([path for path in paths if path.stem in there])
+        for row in rows:
+            ours = found_bytes[row["case"]].pop(0)
+            row |= {f"dram_{name}": value for name, value in ours.items()}
+        for row in rows:
+            row |= {f"library_{name}": value for name, value in found_bytes[row["case"]][-1].items()}
+        write(args.output, rows)
+    return int(wrong > 0)
+
+
+def summary(row: Row) -> str:
+    """A row in short."""
+    text = f"{row['how']} error {row['error']}"
+    if "joules" in row:
+        single = row["milliseconds"] / row["library_milliseconds"]
+        sustained = row["sustained_milliseconds"] / row["library_sustained_milliseconds"]
+        text += f", {row['sustained_milliseconds']:.4f} ms, of {row['library']}'s {sustained:.3f}, single {single:.3f}"
+        text += f", joules {row['joules'] / row['library_joules']:.3f}"
+    return text + f", {row['stages']} stages, {row['registers_spilled']} spilled"
+
+
+def write(path: Path, rows: list[Row]) -> None:
+    """The table, as far as it is."""
+    with open(path, "w", newline="") as file:
+        writer = csv.DictWriter(file, COLUMNS, lineterminator="\n", restval="", extrasaction="ignore")
+        writer.writeheader()
+        writer.writerows(rows)
+
+
+if __name__ == "__main__":
+    if sys.argv[1:2] == ["--profiled"]:
+        profiled([Path(name) for name in sys.argv[2:]])
+    else:
+        sys.exit(main())

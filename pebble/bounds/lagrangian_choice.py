@@ -1,0 +1,110 @@
+r"""For how many segments prices of Theorem 10 are looked for, so that the bound hardly rises as S grows.
+
+For one number :math:`h` of segments the best prices prove less in a larger memory, for the right side falls with
+:math:`S` whatever they are, and the search for them ends within 5/10,000 of the best that it sees. The choice of
+:math:`h` is rougher: prices far from the best make it, and where it changed from one :math:`S` to the next the bound
+rose by up to 17/10,000. So it is made at memories of few binary digits alone, and the bound in any other is the largest
+for what was chosen at the two next to it: neighbours nearly always share their numbers of segments.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from functools import lru_cache
+from math import sqrt
+from typing import NamedTuple
+
+from pebble.bounds.lagrangian import LagrangianChain
+from pebble.bounds.lagrangian_bound import LagrangianBound
+from pebble.bounds.lagrangian_search import CLOSE, Search
+
+_DIGITS = 5  # binary ones, of a memory that prices are looked for at
+_ROUGH = 10 * CLOSE  # of the first prices
+_SHORTEST, _DEEPEST = 1.0, 40.0  # k + l in units of sqrt(S)
+_FEWEST, _SMALLEST = 1 << 20, 1000  # products in all, and of a segment
+_GAIN = 1.2  # more than Theorem 10 has ever proved over Theorem 8
+
+
+class Hint(NamedTuple):
+    """What Theorem 8, or B4, proves in some memory."""
+
+    problem: LagrangianChain  #: in which form
+    segments: int
+    units: int  #: what it proves
+
+
+def worth_a_try(problem: LagrangianChain, capacity: int, segments: int) -> bool:
+    """Whether better prices may prove more: vectors neither short nor very long beside sqrt(S), segments not tiny."""
+    many = problem.work >= max(_FEWEST, _SMALLEST * segments)
+    return segments > 1 and _SHORTEST <= _depth(problem, capacity) <= _DEEPEST and many
+
+
+def _depth(problem: LagrangianChain, capacity: int) -> float:
+    return (problem.k + problem.l) / sqrt(capacity)
+
+
+def lagrangian_bound(hint: Callable[[int], Hint], capacity: int, least: int) -> LagrangianBound | None:
+    """Theorem 10 with about the best prices; None where it is not worth a try.
+
+    Parameters
+    ----------
+    hint : callable
+        S -> what Theorem 8, or B4, proves there.
+    capacity : int
+        S, in the problem's units.
+    least : int
+        What is proved otherwise, in units.
+    """
+    here = hint(capacity)
+    if here.units * _GAIN < least or here.problem.work < _FEWEST:
+        return None
+    chosen: dict[LagrangianChain, set[int]] = {}
+    for at, spec in _memories(hint, here.problem, capacity):
+        chosen.setdefault(spec.problem, set()).update(best_segments(spec.problem, at, spec.segments))
+    results = [prices_at(problem, capacity, tuple(sorted(numbers))) for problem, numbers in chosen.items()]
+    return max((item for item in results if item), key=lambda single: single.elements, default=None)
+
+
+def _memories(hint: Callable[[int], Hint], problem: LagrangianChain, capacity: int) -> Iterator[tuple[int, Hint]]:
+    """The two memories next to S that are worth a try: below those that are, the least ones up to twice S.
+
+    Half of the least memory is so small that Theorem 8 proves more there than Theorem 10 does at that one.
+    """
+    step = 1 << max(0, capacity.bit_length() - _DIGITS)
+    at, two = capacity - capacity % step, 2
+    while two and at <= 2 * capacity and _depth(problem, at) >= _SHORTEST:
+        spec = hint(at) if _depth(problem, at) <= _DEEPEST else None
+        if spec is not None and worth_a_try(spec.problem, at, spec.segments):
+            two -= 1
+            yield at, spec
+        at += 1 << max(0, at.bit_length() - _DIGITS)
+
+
+@lru_cache(maxsize=1 << 10)
+def best_segments(problem: LagrangianChain, capacity: int, segments: int) -> tuple[int, ...]:
+    """About the two best numbers of segments in one memory, from that of Theorem 8 on."""
+    search, tried = Search(problem, capacity), dict[int, float]()
+
+    def roughly(h: int) -> float:
+        if h not in tried:
+            tried[h] = search.solve(h, 0.1, _ROUGH) if h > 1 else 0.0
+        return tried[h]
+
+    best, step = segments, max(1, round(segments / 8))
+    roughly(best)
+    up = search.at(best + step) > search.at(max(1, best - step))
+    for way in (step, -step) if up else (-step, step):
+        while best + way > 0 and roughly(best + way) > roughly(best):
+            best += way
+    # rough prices get better from one number to the next, so that the second may be the first
+    return tuple(sorted((h for h in tried if h > 1), key=roughly, reverse=True)[:2])
+
+
+@lru_cache(maxsize=1 << 10)
+def prices_at(problem: LagrangianChain, capacity: int, segments: tuple[int, ...]) -> LagrangianBound | None:
+    """Theorem 10 with about the best prices, for the best of some numbers of segments."""
+    search, ends = Search(problem, capacity), []
+    for h in sorted(segments, key=lambda h: search.solve(h, 0.1, _ROUGH))[-2:]:
+        ends.append((search.solve(h, 0.1), search.found))
+    search.found = max(ends, key=lambda end: end[0])[1]
+    return search.exact()

@@ -1,0 +1,212 @@
+"""The bound in bytes: of each product, chain or kernel the theorem that proves most where values have widths.
+
+The theorems are those of the classic game (`pebble.bounds.accounting`) with a width for each value; what they are asked
+about is a group, a kernel or a part by itself, and what surely moves of it is charged its own width. Equal groups and
+parts share no value, and each of two kernels starts from empty fast memory: as in the classic game the bounds add, each
+with the full :math:`S`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Any, NamedTuple
+
+from pebble.bounds.accounting import KERNEL_BY_KERNEL, Accounting, alone, priced
+from pebble.bounds.base import COMPULSORY, ONCE, LowerBound, SingleClaim, Theorem, all_names
+from pebble.bounds.chain import METHOD_IN_BYTES as CHAIN_METHOD
+from pebble.bounds.lagrangian_bound import METHOD_IN_BYTES as LAGRANGIAN_METHOD
+from pebble.bounds.lagrangian_bound import LagrangianBound
+from pebble.bounds.line_search import METHOD_IN_BYTES as LINE_METHOD
+from pebble.bounds.line_search import LineBound
+from pebble.bounds.lines import LineProblem
+from pebble.bounds.numbers import number
+from pebble.bounds.parts import WorkloadPart
+from pebble.bounds.passes import METHOD_IN_BYTES as PASS_METHOD
+from pebble.bounds.passes import Grid, PassBound
+from pebble.bounds.segments import METHOD_IN_BYTES as METHOD
+from pebble.bounds.segments import Piece, Segments
+from pebble.workloads.widths import FastMemory, Widths
+
+Alone = Segments | LineBound | PassBound | LagrangianBound  # what bounds a product, or a chain, by itself
+
+
+def in_bytes(problem: Accounting, bound: LowerBound, memory: FastMemory) -> LowerBound:
+    """The better of a bound that counts values and what Theorems B1 to B5 say in bytes.
+
+    Parameters
+    ----------
+    problem : Accounting
+    bound : LowerBound
+        Of the same workload, whose capacity is at least as many values as may be in ``memory``.
+    memory : FastMemory
+        Bytes of fast memory, and what a value of each kind takes of them.
+
+    Returns
+    -------
+    LowerBound
+        ``bound`` itself where it proves no less, or where the theorems do not apply: computed again, or a layer whose
+        parts use what others compute.
+    """
+    if memory.widths.uniform:
+        return bound
+    kernels = tuple(_bestalone(kernel, memory) for kernel in _kernels(problem, bound, memory.widths))
+    chain, best = problem.chain, max((bound.bytes // problem.groups, *(kernel.bytes for kernel in kernels)))
+    if chain is not None and kernels and not bound.separate and problem.priced and problem.lines_at(memory.widths):
+        found_by_multipliers = priced(problem, chain, memory.widths, memory.bytes, best)
+        kernels = tuple(
+            kernel._replace(proof=found_by_multipliers[0]) if found_by_multipliers else kernel for kernel in kernels
+        )
+    proof = WeightedBound(memory.widths, kernels, bound, chained=chain is not None)
+    if proof.bytes <= bound.bytes:
+        return bound
+    instance = {**bound.instance, "capacity_bytes": memory.bytes}
+    return replace(bound, bytes=proof.bytes, proof=proof, instance=instance)
+
+
+class KernelProblem(NamedTuple):
+    """A product, or a chain, that is bounded by itself where values have widths."""
+
+    pieces: tuple[Piece, ...]
+    lines: tuple[LineProblem, ...]
+    grid: Grid | None
+    least: int  #: bytes that surely move
+    times: int  #: how many equal ones there are
+
+
+class KernelBound(NamedTuple):
+    """What bounds one of these."""
+
+    proof: Alone | None  #: None where what surely moves is as much
+    least: int  #: bytes that surely move
+    times: int  #: how many equal ones there are
+
+    @property
+    def bytes(self) -> int:
+        """Of one of them."""
+        return self.least if self.proof is None else self.proof.bytes
+
+
+def _bestalone(problem: KernelProblem, memory: FastMemory) -> KernelBound:
+    pieces, lines, grid, least, times = problem
+    best = max(alone(pieces, lines, grid, memory.bytes), key=lambda proof: proof.bytes)
+    return KernelBound(best if best.bytes > least else None, least, times)
+
+
+def _kernels(problem: Accounting, bound: LowerBound, widths: Widths) -> list[KernelProblem]:
+    """What is bounded by itself, in bytes; nothing where no theorem applies."""
+    chain, least = problem.chain, problem.workload.compulsory_bytes // problem.groups
+    if chain is None and problem.pieces:
+        return [KernelProblem(problem.pieces[0].at(widths), problem.lines_at(widths), None, least, problem.groups)]
+    if chain is None:
+        return [_part(part, widths) for part in problem.parts if not problem.computed_once]
+    if bound.recompute:
+        return []
+    if not bound.separate:
+        grid = None if problem.grid is None else problem.grid.at(widths)
+        return [KernelProblem(chain.pieces_at(widths), problem.lines_at(widths), grid, least, problem.groups)]
+    (first, _), (second, _) = chain.kernels  # the first stores the cells of H complete, the second reads them
+    m, k, f, l, cells, streams, w = chain.m, chain.k, chain.f, chain.l, chain.cells, chain.streams, widths.read
+    inside, lines = Widths(w, widths.hidden, widths.hidden, w), problem.kernel_lines
+    surely = w * (m * k + streams * k * f + cells), w * (cells + f * l) + widths.written * m * l
+    return [
+        KernelProblem(first.at(inside), tuple(item.at(inside) for item in lines[:1]), None, surely[0], problem.groups),
+        KernelProblem(
+            second.at(widths), tuple(element.at(widths) for element in lines[1:]), None, surely[1], problem.groups
+        ),
+    ]
+
+
+def _part(part: WorkloadPart, widths: Widths) -> KernelProblem:
+    """One product among several: its inputs once, its outputs once, what is added to once more."""
+    piece = part.pieces[0]
+    box, lines = piece.box, tuple(problem.at(widths) for problem in part.lines)
+    least = widths.read * (box.rows + box.cols) * box.depth + widths.written * (box.rows * box.cols + piece.added)
+    return KernelProblem(piece.at(widths), lines, None, least, part.count)
+
+
+@dataclass(frozen=True)
+class WeightedBound(SingleClaim):
+    """A bound in bytes that is above what counting values proves: of each kernel, part or group a theorem."""
+
+    widths: Widths  #: what values take
+    kernels: tuple[KernelBound, ...]  #: each kernel, part or group
+    values: LowerBound  #: what counting values proves
+    chained: bool = False  #: whether it is about two products in a row
+
+    @property
+    def method(self) -> str:
+        """What the bound is called."""
+        used = {kernel.proof.method for kernel in self.kernels if kernel.proof is not None}
+        plain = CHAIN_METHOD if self.chained and not self.values.separate else METHOD
+        strongest = next((item for item in (LAGRANGIAN_METHOD, PASS_METHOD, LINE_METHOD) if item in used), plain)
+        return strongest + KERNEL_BY_KERNEL * self.values.separate
+
+    @property
+    def theorem(self) -> Theorem:
+        """What the bounds of the kernels or groups rest on; that they add up is proved on paper."""
+        used = [COMPULSORY if kernel.proof is None else kernel.proof.theorem for kernel in self.kernels]
+        several = len(used) > 1
+        together = KERNEL_BY_KERNEL if self.values.separate else ", part by part" if several else ""
+        return Theorem(all_names(used) + together, __name__ if several else used[0].stated_in)
+
+    @property
+    def elements(self) -> int:
+        """Values moved at least."""
+        return self.values.proof.elements
+
+    @property
+    def bytes(self) -> int:
+        """Bytes moved at least, in all."""
+        return sum(kernel.times * kernel.bytes for kernel in self.kernels)
+
+    def to_json(self) -> dict[str, Any]:
+        """Plain data for ``--json``."""
+        entries = [
+            {**({} if item is None else item.to_json()), "surely_moved_bytes": least, "count": times}
+            for item, least, times in self.kernels
+        ]
+        proofs = [kernel.proof for kernel in self.kernels if kernel.proof is not None]
+        shares = [proof.products // proof.segments for proof in proofs]
+        cut = {"segments": max((proof.segments for proof in proofs), default=1)}
+        described_shares = {"share_multiply_adds": min(shares, default=0)}
+        return {**cut, **described_shares, "widths_bytes": self.widths.to_json(), "in_bytes": entries}
+
+    def claim(self) -> dict[str, Any]:
+        """That of each kernel."""
+        kernels = [ONCE if kernel.proof is None else kernel.proof.claim() for kernel in self.kernels]
+        return {"theorem": "segments in bytes", "kernels": kernels}
+
+    def claims(self, bound: LowerBound) -> list[dict[str, Any]]:
+        """What counting values proves, and that so many bytes move at least."""
+        widths = {"partial_hidden": self.widths.hidden, "partial_output": self.widths.partial}
+        own = {
+            "claim": "lower bound in bytes",
+            "game": bound.game,
+            "widths_bytes": widths,
+            "capacity_bytes": bound.instance["capacity_bytes"],
+            "bytes": bound.bytes,
+            "proof": self.claim(),
+        }
+        return [*self.values.proof.claims(self.values), own]
+
+    def text(self, traffic: Mapping[str, int]) -> str:
+        """What holds for every kernel, then each, then the sum."""
+        proofs = [kernel.proof for kernel in self.kernels if kernel.proof is not None]
+        text = "".join(dict.fromkeys(proof.argument for proof in proofs))
+        for kernel in self.kernels:
+            text += _surely(kernel) if kernel.proof is None else kernel.proof.text(traffic)
+        terms = " + ".join(rf"{number(kernel.times)} \cdot {number(kernel.bytes)}" for kernel in self.kernels)
+        return rf"""{text}
+        ## Result
+
+        $$ Q \ge {terms} = {number(self.bytes)}
+        """
+
+
+def _surely(kernel: KernelBound) -> str:
+    return f"""
+        ## What surely moves
+
+        ${number(kernel.times)}$ times: every input is read and every output written, ${number(kernel.least)}$ bytes.
+        """

@@ -1,0 +1,271 @@
+"""The pebble game of several SMs: the replay of a pebbling, and a lower bound by windows of tasks.
+
+Each of P SMs has a memory of S; a move names its SM, and red means red there. Besides the moves of one memory:
+
+========  ==========================================================================================
+copy      v is red at the source, another SM that is connected, and not here; it becomes red here too.
+          Costs its weight times omega times the hops.
+compute   leaves no copy of the target elsewhere: neither red nor blue.
+========  ==========================================================================================
+
+**Windows.** Let x(r) be the least weight that any r tasks touch. Cut what one SM does into windows of consecutive tasks
+that share one task each. During the task that two share, at most S is held there; the rest of what a window of r + 1
+tasks touches, x(r + 1) - S at least, enters that SM in it: by a load or a copy, or it is begun. The first window enters
+all that it touches. E(r), the best chain of windows for r tasks, is what enters an SM that does r tasks. A value is
+begun once in all, so
+
+    loads + stores + copies >= min over splits of the tasks of E(r_1) + ... + E(r_P) - begun + outputs computed.
+
+The SMs as one memory of P S, without their copies, play the game of one memory: loads + stores are at least the same
+with one SM of P S, and what is compulsory. A copy costs min(omega, 1) at least. In clusters of c SMs, which no copy
+leaves, ceil(P / c) memories of c S stand for the one.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from math import ceil
+from typing import Any
+
+from .games import MAX_MOVES, Game, read_game
+from .reading import RefusedError, array, choice, equal, fields, fraction, integer, show, tagged, text
+
+MAX_SMS = 64
+MAX_STEPS = 2_000_000  # of the search through sets of tasks
+MAX_WINDOW = 64
+
+
+@dataclass(frozen=True)
+class Memories:
+    """P memories, what a copy costs per hop, if there are copies, the net, and the most tasks of an SM."""
+
+    sms: int
+    omega: Fraction | None
+    net: str
+    most: int
+
+    @property
+    def near(self) -> int:
+        """SMs that reach each other, at most."""
+        return min(self.sms, int(self.net.removeprefix("cluster-"))) if self.net.startswith("cluster-") else self.sms
+
+    def hops(self, a: int, b: int) -> int | None:
+        """Between two SMs; None where no copy is possible."""
+        if self.omega is None or a == b:
+            return None
+        if self.net == "ring":
+            return min(abs(a - b), self.sms - abs(a - b))
+        if self.net == "partitions-2":
+            return 1 if (2 * a < self.sms) == (2 * b < self.sms) else 2
+        if self.net.startswith("mesh-"):
+            columns = int(self.net.rpartition("x")[2])
+            return abs(a // columns - b // columns) + abs(a % columns - b % columns)
+        return 1 if a // self.near == b // self.near else None
+
+
+def check_on_sms(statement: Any, claims: list[Any]) -> list[str]:
+    """Check the claims about a game of several SMs."""
+    fields(statement, "statement", ("game", "memories"))
+    game = read_game(statement["game"], "statement.game")
+    if game.variant not in ("one-shot", "in-place"):
+        raise RefusedError("statement.game.variant", "several SMs play one-shot or in-place games")
+    memories = _read_memories(statement["memories"], len(game.tasks), "statement.memories")
+    name = f"this game of {len(game.names)} values and {len(game.tasks)} computations on {memories.sms} SMs"
+    name += f" ({game.variant}, S = {game.capacity} each"
+    name += ")" if memories.omega is None else f", omega {memories.omega}, {memories.net})"
+    if memories.most < len(game.tasks):
+        name += f", at most {memories.most} computations each,"
+    bounds, costs, said = [], [], []
+    for number, claim in enumerate(claims):
+        at = f"claims[{number}]"
+        if tagged(claim, at, "claim", ("pebbling", "no cheaper pebbling")) == "pebbling":
+            fields(claim, at, ("claim", "cost", "moves"))
+            costs.append(_replay(game, memories, claim["moves"], f"{at}.moves"))
+            equal(fraction(claim["cost"], f"{at}.cost"), costs[-1], f"{at}.cost", "cost of the moves")
+            said.append(f"a pebbling of {name} costs {costs[-1]}")
+            continue
+        fields(claim, at, ("claim", "cost", "proof"))
+        bounds.append(_windows(game, memories, claim["proof"], f"{at}.proof"))
+        equal(fraction(claim["cost"], f"{at}.cost"), bounds[-1], f"{at}.cost", "what every pebbling costs, at least")
+        said.append(f"no pebbling of {name} costs less than {bounds[-1]}")
+    if bounds and costs:
+        if min(costs) < max(bounds):
+            raise RefusedError("claims", "a pebbling costs less than is proved of all: one of the two is wrong")
+        if min(costs) == max(bounds):
+            said.append(f"so the optimum is {min(costs)}")
+    return said
+
+
+def windows_bound(statement: Any, proof: Any) -> Fraction:
+    """What a proof by windows proves of a statement."""
+    game = read_game(statement["game"], "statement.game")
+    memories = _read_memories(statement["memories"], len(game.tasks), "statement.memories")
+    return _windows(game, memories, proof, "proof")
+
+
+def _read_memories(value: Any, tasks: int, at: str) -> Memories:
+    kind = tagged(value, at, "kind", ("sm-local", "connected"))
+    fields(value, at, ("kind", "sms", "most_tasks", *(("omega", "topology") if kind == "connected" else ())))
+    sms = integer(value["sms"], f"{at}.sms", 2, MAX_SMS)
+    most = integer(value["most_tasks"], f"{at}.most_tasks", -(-tasks // sms), tasks)
+    if kind == "sm-local":
+        return Memories(sms, None, "", most)
+    omega, net = fraction(value["omega"], f"{at}.omega"), text(value["topology"], f"{at}.topology")
+    if match := re.fullmatch(r"mesh-([1-9]\d?)x([1-9]\d?)", net):
+        equal(int(match[1]) * int(match[2]), sms, f"{at}.topology", "SMs of the mesh")
+    elif not re.fullmatch(r"cluster-[1-9]\d{0,5}", net):
+        choice(net, f"{at}.topology", ("all-to-all", "ring", "partitions-2"))
+        if net == "partitions-2" and sms % 2:
+            raise RefusedError(f"{at}.topology", f"{sms} SMs have no halves")
+    return Memories(sms, omega, net, most)
+
+
+def _replay(game: Game, memories: Memories, moves: Any, at: str) -> Fraction:
+    """Play the moves and return their cost."""
+    value_of = {name: x for x, name in enumerate(game.names)}
+    task_of = {task.name: t for t, task in enumerate(game.tasks)}
+    red: list[set[int]] = [set() for _ in range(memories.sms)]
+    blue = {x for x, start in enumerate(game.is_input) if start}
+    initialised, done, counts = set(blue), set[int](), [0] * memories.sms
+    left = [len(ts) for ts in game.updates]
+    cost = Fraction(0)
+    for step, move in enumerate(array(moves, at, 0, MAX_MOVES)):
+        where = f"{at}[{step}]"
+        words = array(move, where, 3, 4)
+        op = choice(words[0], where, ("load", "store", "delete", "compute", "copy"))
+        name, sm = text(words[1], where), integer(words[2], where, 0, memories.sms - 1)
+        if (len(words) == 4) != (op == "copy"):
+            raise RefusedError(where, "a copy, and no other move, names the SM that it is made from")
+        number = (task_of if op == "compute" else value_of).get(name)
+        if number is None:
+            raise RefusedError(where, f"there is no such move as {op} {show(name)}")
+        held = red[sm]
+        if op == "compute":
+            _check_compute(game, number, held, initialised, done, left, where)
+            x = game.tasks[number].target
+            for other in red:
+                other.discard(x)
+            blue.discard(x)
+            held.add(x)
+            initialised.add(x)
+            done.add(number)
+            left[x] -= 1
+            counts[sm] += 1
+        else:
+            x = number
+            may = {"load": x in blue and x not in held, "store": x in held and x not in blue, "delete": x in held}
+            hops = None
+            if op == "copy":
+                source = integer(words[3], where, 0, memories.sms - 1)
+                hops = memories.hops(source, sm)
+                may["copy"] = hops is not None and x in red[source] and x not in held
+            if not may[op]:
+                raise RefusedError(where, f"{op} of {name!r} is against the rules")
+            if op == "delete":
+                held.discard(x)
+            elif op == "store":
+                blue.add(x)
+            else:
+                held.add(x)
+            if op != "delete":
+                cost += game.weights[x] * (1 if hops is None else (memories.omega or Fraction(0)) * hops)
+        if sum(game.weights[y] for y in held) > game.capacity:
+            raise RefusedError(where, f"what SM {sm} holds weighs more than {game.capacity}")
+    for x, output in enumerate(game.is_output):
+        if output and not (x in blue and left[x] == 0):
+            raise RefusedError(at, f"at the end the output {game.names[x]!r} is not complete in slow memory")
+    if max(counts) > memories.most:
+        raise RefusedError(at, f"an SM does {max(counts)} computations, {memories.most} are allowed")
+    return cost
+
+
+def _check_compute(
+    game: Game, number: int, held: set[int], initialised: set[int], done: set[int], left: list[int], at: str
+) -> None:
+    task = game.tasks[number]
+    if number in done or not all(first in done for first in task.after):
+        raise RefusedError(at, f"{task.name!r} is done twice, or before a task that comes first")
+    if not all(y in held and left[y] == 0 for y in task.operands):
+        raise RefusedError(at, f"an operand of {task.name!r} is not complete at this SM")
+    if (task.target in held) != (task.target in initialised):
+        raise RefusedError(at, f"the target of {task.name!r} is begun elsewhere, or held and not begun")
+
+
+def _windows(game: Game, memories: Memories, proof: Any, at: str) -> Fraction:
+    """What every pebbling costs at least; ``touched``: x(1), x(2), ..., the last holds for more tasks too."""
+    fields(proof, at, ("method", "touched"))
+    choice(proof["method"], f"{at}.method", ("windows",))
+    tasks, weights = len(game.tasks), game.weights
+    spec = array(proof["touched"], f"{at}.touched", 1, min(tasks, MAX_WINDOW))
+    least = [0, *(integer(x, f"{at}.touched[{i}]", 0) for i, x in enumerate(spec))]
+    needs = [frozenset((*task.operands, task.target)) for task in game.tasks]
+    steps = 0
+    for r in range(1, len(least)):
+        if least[r] < least[r - 1]:
+            raise RefusedError(f"{at}.touched[{r - 1}]", "more tasks touch no less")
+        steps = _none_touches_less(needs, weights, r, least[r], steps, f"{at}.touched[{r - 1}]")
+    least += [least[-1]] * (tasks + 1 - len(least))
+    updates = game.updates
+    initialised = sum(w for x, w in enumerate(weights) if updates[x] and not game.is_input[x])
+    stored = sum(w for x, w in enumerate(weights) if updates[x] and game.is_output[x])
+
+    def apart(size: int, parts: int, most: int) -> int:
+        return _cheapest(_entering(least, size), parts, min(most, tasks)) - initialised + stored
+
+    sms, near = memories.sms, memories.near if memories.omega is not None else 1
+    single = max(game.compulsory, apart(game.capacity * sms, 1, tasks))
+    every = max(single, apart(game.capacity, sms, memories.most))
+    if memories.omega is None:
+        return Fraction(every)
+    slow = max(single, apart(game.capacity * near, -(-sms // near), memories.most * near))
+    w = min(memories.omega, Fraction(1))
+    unit = memories.omega.denominator
+    return Fraction(ceil(unit * ((1 - w) * slow + w * every)), unit)
+
+
+def _none_touches_less(
+    needs: Sequence[frozenset[int]], weights: Sequence[int], r: int, least: int, steps: int, at: str
+) -> int:
+    """Look for r tasks that touch less; steps so far. A set that touches as much already is left."""
+    stack: list[tuple[int, int, frozenset[int]]] = [(0, r, frozenset())]
+    while stack:
+        start, left, union = stack.pop()
+        for t in range(start, len(needs) - left + 1):
+            steps += 1
+            if steps > MAX_STEPS:
+                raise RefusedError(at, f"it takes more than {MAX_STEPS:,} steps to see that no {r} tasks touch less")
+            wider = union | needs[t]
+            if sum(weights[x] for x in wider) >= least:
+                continue
+            if left == 1:
+                raise RefusedError(at, f"there are {r} tasks that touch less than {least}")
+            stack.append((t + 1, left - 1, wider))
+    return steps
+
+
+def _entering(least: Sequence[int], size: int) -> list[int]:
+    """E(r) for r = 0 .. all tasks."""
+    tasks = len(least) - 1
+    after = [0] + [max(0, least[min(r + 1, tasks)] - size) for r in range(1, tasks + 1)]
+    best = [0]
+    for p in range(1, tasks + 1):
+        best.append(max(best[-1], least[p], *(best[p - r] + after[r] for r in range(1, p))))
+    return best
+
+
+def _cheapest(value: Sequence[int], parts: int, most: int) -> int:
+    """The least sum over splits of all tasks into so many parts, none of more than ``most``."""
+    total = len(value) - 1
+    row: list[int | None] = [value[r] if r <= most else None for r in range(total + 1)]
+    for _ in range(parts - 1):
+        sums = (
+            [old + value[r] for r in range(min(most, t) + 1) if (old := row[t - r]) is not None]
+            for t in range(total + 1)
+        )
+        row = [min(result, default=None) for result in sums]
+    last = row[total]
+    assert last is not None  # the share was checked: all tasks find a place
+    return last

@@ -1,0 +1,120 @@
+"""Lower bounds for P SMs with memories of S values each, however the work is split among them.
+
+Loads L and stores W cross to slow memory, R values are copied from SM to SM; a copy costs omega times its hops. SMs may
+add to values in slow memory, a store each (atomic adds), so what begins at a value need not be loaded.
+
+**Apart.** Cut the sequence of each SM into segments. A value touched in a segment was held by that SM at its start (at
+most S at each cut), or entered it, by a load or a copy, or is a cell begun in it; a partial sum begun in addition is
+merged on an SM, where two are touched in one segment, or in slow memory, where it is stored once more. With
+f(v) = h x(v / h) - (h - 1) S for the h that is best for v,
+
+    L + W + R >= sum over SMs of f(v_p) - cells begun and not stored.
+
+x is the least over the reals, concave, with x(0) = 0, so f(a) + f(b) >= f(a + b): with h segments best for a + b and
+alpha = h a / (a + b), ceil(alpha) segments of a and ceil(h - alpha) of b touch at least as much and have no more cuts.
+So no split of the work has less than f(V), all of it on one SM: the segment theorem with S. Values counted whole are
+not concave, so here a proof may not count them. Groups that share nothing add up.
+
+**As one.** Leave out copies and second pebbles: the game is one of a single memory of P S, L + W at least its bound.
+Prices above 1 for what leaves and returns do not hold with atomic adds, for a partial sum then leaves for one move: the
+line theorem is taken at prices of room of 1 at most, where both charge the same. Groups of g SMs as one memory each are
+ceil(P / g) memories of g S: the first theorem again, for L + W + copies between groups.
+
+**Connected.** With w = min(omega, 1) and R values copied over one hop at least, L + W + w R >= (1 - w) (L + W) +
+w (L + W + R), so the cost is at least (1 - w) B_one + w B_apart. In clusters no copy leaves a cluster, so the bound of
+clusters as one memory each stands for B_one. In two partitions a copy between them takes two hops: the cost is at least
+(1 - 2 w) B_one + w B_half + w B_apart for w <= 1/2, and (1 - w) B_half + w B_apart above.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from fractions import Fraction
+from math import floor
+from typing import Any
+
+from .lower import in_one_memory
+from .reading import RefusedError, array, choice, equal, fields, fraction, integer, tagged, text
+from .statement import ALIKE, Workload, without_initial
+from .theorems import KernelClaim
+
+MAX_SMS = 100_000
+FAMILIES = ("gemm", "ffn", "attention")
+
+
+def check_on_sms(stated: Workload, claim: dict[str, Any], at: str) -> str:
+    """Check one claim of a lower bound on several SMs and say it in a sentence."""
+    fields(claim, at, ("claim", "sms", "capacity_elements", "buffers", "elements", "bytes", "as_one", "groups"))
+    if stated.family not in FAMILIES:
+        raise RefusedError("statement.workload.family", f"these theorems are about {', '.join(FAMILIES)}")
+    workload = without_initial(stated)
+    sms = integer(claim["sms"], f"{at}.sms", 2, MAX_SMS)
+    capacity = integer(claim["capacity_elements"], f"{at}.capacity_elements", 3)
+    buffers = claim["buffers"]
+    kind = tagged(buffers, f"{at}.buffers", "kind", ("sm-local", "connected"))
+    fields(buffers, f"{at}.buffers", ("kind", *(("omega", "topology") if kind == "connected" else ())))
+
+    single = _as_one(workload, sms * capacity, claim["as_one"], f"{at}.as_one")
+    result = {sms: single}
+    for number, group in enumerate(array(claim["groups"], f"{at}.groups", 1, 3)):
+        where = f"{at}.groups[{number}]"
+        fields(group, where, ("sms", "proof"))
+        size = integer(group["sms"], f"{where}.sms", 1, sms - 1)
+        if size in result:
+            raise RefusedError(f"{where}.sms", f"groups of {size} SMs are told of twice")
+        result[size] = max(single, _apart(workload, size * capacity, group["proof"], f"{where}.proof"))
+
+    def of(size: int) -> int:
+        if min(size, sms) not in result:
+            raise RefusedError(f"{at}.groups", f"nothing is told of groups of {size} SMs")
+        return result[min(size, sms)]
+
+    value, said = Fraction(of(1)), "sm-local"
+    if kind == "connected":
+        value, said = _connected(buffers, sms, of, f"{at}.buffers")
+    elements, total = floor(value), floor(value * workload.narrow) + workload.bytes_of(0)
+    equal(claim["elements"], elements, f"{at}.elements", "elements moved, at least")
+    equal(claim["bytes"], total, f"{at}.bytes", "bytes moved, at least")
+    return (
+        f"every schedule of {stated.label} on {sms} SMs that hold at most {capacity:,} values each ({said}), however "
+        f"the work is split, costs at least {elements:,} elements, {total:,} bytes (atomic adds allowed, nothing "
+        "computed again)"
+    )
+
+
+def _as_one(workload: Workload, capacity: int, proof: Any, at: str) -> int:
+    theorem = tagged(proof, at, "theorem", ("compulsory", "segments", "lines"))
+    if theorem == "lines" and fraction(proof.get("rho"), f"{at}.rho") > 1:
+        raise RefusedError(f"{at}.rho", "with atomic adds a partial sum leaves for one move: no price of room above 1")
+    return workload.groups * in_one_memory(workload, capacity, proof, at)
+
+
+def _apart(workload: Workload, capacity: int, proof: Any, at: str) -> int:
+    tagged(proof, at, "theorem", ("segments",))
+    for number, share in enumerate(array(proof.get("shares"), f"{at}.shares", 1, 2)):
+        if type(share) is not dict or set(share) != {"products", "segments", "touched", "multipliers"}:
+            raise RefusedError(f"{at}.shares[{number}]", "several SMs need a proof over the reals, which is concave")
+    return workload.groups * KernelClaim(workload, ALIKE, capacity).moves(proof, at, ("segments",))
+
+
+def _connected(buffers: dict[str, Any], sms: int, of: Callable[[int], int], at: str) -> tuple[Fraction, str]:
+    omega = fraction(buffers["omega"], f"{at}.omega")
+    net = text(buffers["topology"], f"{at}.topology")
+    w, near, half = min(omega, Fraction(1)), sms, 0
+    if match := re.fullmatch(r"cluster-([1-9]\d{0,5})", net):
+        near = int(match[1])
+    elif net == "partitions-2":
+        if sms % 2:
+            raise RefusedError(f"{at}.topology", f"{sms} SMs have no halves")
+        half = of(sms // 2)
+    elif match := re.fullmatch(r"mesh-([1-9]\d{0,5})x([1-9]\d{0,5})", net):
+        equal(int(match[1]) * int(match[2]), sms, f"{at}.topology", "SMs of the mesh")
+    else:
+        choice(net, f"{at}.topology", ("all-to-all", "ring"))
+    value = (1 - w) * of(near) + w * of(1)
+    if half:
+        value = (1 - w) * half + w * of(1)
+        if 2 * w <= 1:
+            value = (1 - 2 * w) * of(sms) + w * half + w * of(1)
+    return value, f"connected, omega {omega}, {net}"

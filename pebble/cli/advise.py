@@ -1,0 +1,141 @@
+"""What to run for a workload on a GPU: tile, stages, warps and order, what that takes, and what is proved at least.
+
+Tiles that look fastest run the orders in common use, and a few more, through the chip's own cache model; the least
+modelled time wins, and of equal ones the fewest bytes. It takes seconds; `pebble tune` searches longer for fewer bytes.
+
+examples:
+  pebble advise gemm -m 4096 -n 28672 -k 4096 --gpu h200
+  pebble advise llama-3-8b:mlp --tokens 4096 --gpu h100 --save best.json
+  pebble advise attention --queries 1 --keys 8192 --head-dim 128 --heads 32 --kv-heads 8 --gpu a100 --json
+"""
+
+from __future__ import annotations
+
+import argparse
+import shlex
+
+from pebble.cli import _output
+from pebble.cli._progress import search_bar
+from pebble.cli._workload_argument import add_workload_arguments, workload_of
+from pebble.errors import InputError
+from pebble.families import command_words
+from pebble.reports.advise import KernelAdvice, advise
+from pebble.reports.kernel_time import floor_word
+from pebble.tuning.advisors import TimedKernel
+from pebble.units import format_bytes, format_ratio, format_seconds
+
+_SAME = 0.005  # of the time: not worth a figure
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """The arguments of ``pebble advise``."""
+    add_workload_arguments(parser)
+    parser.add_argument(
+        "--save", metavar="FILE", help="write the schedule as a table (.json), which `pebble export` reads"
+    )
+    parser.add_argument("--explain", action="store_true", help="say where each figure comes from")
+    parser.add_argument("--gpu", metavar="SKU", help="a GPU of `pebble machines`, such as h100")
+    parser.add_argument("--machine", metavar="FILE", help="a machine file of your own (`pebble machines --help`)")
+    parser.add_argument("--sms", metavar="P", help="SMs that the kernel may use (all)")
+
+
+def run(args: argparse.Namespace) -> int:
+    """Choose and print."""
+    workload = workload_of(args)
+    with search_bar() as show:
+        result = advise(workload, gpu=args.gpu, machine=args.machine, sms=args.sms, progress=show)
+    refused = None
+    if args.save is not None:
+        try:
+            result = result.saved(args.save)
+        except InputError as error:  # what was found is printed first
+            refused = error
+    if args.json:
+        _output.print_report(result)
+    else:
+        _print(result, args.explain)
+    if refused is not None:
+        raise refused
+    return 0
+
+
+def _print(result: KernelAdvice, explain: bool) -> None:
+    kernel, time, floor = result.kernel, result.best.time, result.floor
+    blocks = f", {kernel.config.blocks_per_sm} blocks an SM" if kernel.config.blocks_per_sm > 1 else ""
+    lines = {
+        "use": f"{kernel.tile}, {kernel.stages} stages, {result.warps} warps{blocks}, order {result.order}",
+        "expect": f"{_takes(result.best)}, {format_bytes(time.dram_bytes)} of DRAM traffic: modelled",
+    }
+    if result.against:
+        lines["against"] = (
+            f"{'; '.join(_beside(result, item) for item in result.against)}: modelled, in the same kernel"
+        )
+    word = floor_word(floor)
+    least = f"{format_seconds(floor.seconds)} ({word}) and " if word else ""
+    lines["limit"] = f"at least {least}{format_bytes(result.bound.bound.bytes)} in any order of this kernel: proved"
+    over = f", {result.best.seconds / floor.seconds:.2f} in time" if word else ""
+    lines["ratio"] = f"{format_ratio(result.over_bound, '.2f')} in bytes{over}, modelled to proved"
+    limited = result.best.sustained is not None and result.best.sustained.at_limit
+    power = ", at the power limit: fewer bytes buy clock" if limited else ""
+    lines["binds"] = f"{next(iter(time.binds))}{power}: modelled"
+    lines["next"] = _next(result)
+    _output.say(f"{result.workload.label}, {result.machine.name}")
+    for name, text in lines.items():
+        _output.say(f"{name:<9} {text}")
+    if explain:
+        _explain(result)
+
+
+def _beside(result: KernelAdvice, other: TimedKernel) -> str:
+    """Time and bytes of another order."""
+    more = other.seconds / result.best.seconds - 1
+    slower = f"+{more:.0%}" if more > _SAME else "the same time"
+    bytes_ = other.time.dram_bytes / result.best.time.dram_bytes
+    return f"{other.advice.schedule.name} {slower}, {bytes_:.2f}x the bytes"
+
+
+def _takes(best: TimedKernel) -> str:
+    """Sustained and alone, with joules, where these are modelled."""
+    alone = format_seconds(best.time.seconds)
+    if best.sustained is None:
+        return f"{alone} a launch"
+    return f"{format_seconds(best.seconds)} sustained, {alone} alone, {best.sustained.total_joules:.2g} J"
+
+
+def _next(result: KernelAdvice) -> str:
+    """The command that writes the kernel."""
+    if result.table:
+        return f"pebble export {shlex.quote(result.table)} --format triton -o kernel.py"
+    if not result.has_table:
+        return f"a library's kernel: `pebble export` has no table of {result.order}"
+    kernel = result.kernel
+    how = ["--tile", str(kernel.config.tile), "--stages", f"{kernel.stages}"]
+    if kernel.config.blocks_per_sm > 1:
+        how += ["--blocks-per-sm", f"{kernel.config.blocks_per_sm}"]
+    if kernel.config.sms != result.machine.sms:
+        how += ["--sms", f"{kernel.config.sms}"]
+    words = [result.order, *command_words(result.workload), *kernel.target.words, *how]
+    return f"pebble export {shlex.join(words)} --format triton -o kernel.py"
+
+
+def _explain(result: KernelAdvice) -> None:
+    """Where each figure comes from, and what else was tried."""
+    say, kernel = _output.say, result.kernel
+    print()
+    rows = [
+        [row["tile"], row["order"], f"{row['stages']}", f"{row['blocks_per_sm']}", f"{row['sustained_ms']:,.4g}",
+         f"{row['single_ms']:,.4g}", f"{row['dram_bytes'] / 1e6:,.1f}"]
+        for row in result.rows()
+    ]  # fmt: skip
+    headers = ["tile", "order", "stages", "per SM", "sustained ms", "alone ms", "MB"]
+    print(_output.table(headers, rows, left=2, keep=("sustained ms",)))
+    print()
+    share = result.best.time.simulated_share
+    partly = "" if share == 1 else f", {share:.0%} of its loads simulated"
+    say(f"bytes: {kernel.cache}{partly}; its evidence: `pebble machines {result.machine.sku} --explain`")
+    for part in result.floor.parts:
+        say(f"limit, {part.name}: {part.amount:,} {part.unit}, {part.theorem}; rate: {part.rate.mark}")
+    proved = result.bound.bound.theorem
+    say(f"limit, bytes: {result.bound.capacity.detail}; {proved}")
+    for note in result.notes:
+        say(f"note: {note}")

@@ -1,0 +1,236 @@
+"""``advise``: what to run for a workload on a GPU, what it should take, and how far that is from what is proved."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from pebble.errors import InputError
+from pebble.families import kernel_family
+from pebble.models.kernel_fit import warp_threads
+from pebble.models.machine import Machine
+from pebble.reports.base import Report
+from pebble.reports.bounded import Bounded, trace_bound
+from pebble.reports.export import Exported, export
+from pebble.reports.kernel_time import MILLI, SUSTAINED, UNSUSTAINED, floor_word, kernel_floor, time_notes
+from pebble.reports.simulated_kernel import SimulatedKernel, read_kernel
+from pebble.reports.target import MAX_SMS, chip_of, whole
+from pebble.timing.floor import TimeFloor
+from pebble.tuning import Progress, told_to, with_bar
+from pebble.tuning.advisors import TimedKernel
+from pebble.tuning.choice import Choice, choose
+from pebble.units import ceil_div, format_bytes
+from pebble.workloads.base import Workload
+
+
+@dataclass(frozen=True, repr=False)
+class KernelAdvice(Report):
+    """What ``pebble advise`` found.
+
+    Attributes
+    ----------
+    workload : Workload
+    kernel : Kernel
+        Tile, stages, blocks an SM and execution.
+    choice : Choice
+        The order with its modelled time, and what else was tried.
+    floor : TimeFloor
+        No launch of this kernel takes less, whatever its order: proved at the vendor's peaks.
+    bound : Bounded
+        No order of this kernel moves fewer bytes between L2 and DRAM.
+    table : str
+        The file that it was saved to; empty where it was not.
+    """
+
+    workload: Workload
+    kernel: SimulatedKernel
+    choice: Choice
+    floor: TimeFloor
+    bound: Bounded
+    table: str = ""
+
+    question = "advise"
+    table_keys = ("tile", "order", "stages", "sustained_ms", "single_ms", "dram_bytes")
+    bar_keys = ("sustained_ms", "single_ms")
+
+    @property
+    def machine(self) -> Machine:
+        assert self.kernel.target.machine is not None
+        return self.kernel.target.machine
+
+    @property
+    def best(self) -> TimedKernel:
+        """The kernel to run."""
+        return self.choice.best
+
+    @property
+    def order(self) -> str:
+        """In which its tiles are walked."""
+        return str(self.best.advice.schedule.name)
+
+    @property
+    def warps(self) -> int:
+        """Of a block, those that only load among them."""
+        return ceil_div(self.best.advice.threads, warp_threads(self.machine))
+
+    @property
+    def against(self) -> tuple[TimedKernel, ...]:
+        """Other orders in common use in the same kernel."""
+        baseline = kernel_family(self.workload).baseline
+        return tuple(o for o in self.choice.orders if o.advice.schedule.name in baseline and o is not self.best)
+
+    @property
+    def over_bound(self) -> float:
+        """Times the bytes that are proved to be needed."""
+        return self.best.time.dram_bytes / self.bound.bound.bytes
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """What a reader must know of the figures."""
+        return *time_notes(self.workload), UNSUSTAINED if self.best.sustained is None else SUSTAINED
+
+    def summary(self) -> str:
+        best = self.best
+        return (
+            f"{self.workload.label} on {self.machine.name}: tile {self.kernel.tile}, {self.kernel.stages} stages, "
+            f"order {self.order}: {best.seconds * MILLI:.4g} ms by the model, {format_bytes(best.time.dram_bytes)}"
+        )
+
+    def rows(self) -> list[dict[str, Any]]:
+        """A row per kernel that was timed, the fastest first."""
+        tried, family = (*self.choice.orders, *self.choice.tiles), kernel_family(self.workload)
+        return [
+            {
+                "tile": family.tile_text(family.cut_tile(item.advice.tile, self.workload)),
+                "order": item.advice.schedule.name,
+                "stages": item.advice.stages,
+                "blocks_per_sm": item.advice.blocks_per_sm,
+                **_taken(item),
+            }
+            for item in sorted(tried, key=lambda single: (single.seconds, single.time.dram_bytes))
+        ]
+
+    def document(self) -> dict[str, Any]:
+        time = self.best.time
+        return {
+            "workload": {"label": self.workload.label, **self.workload.to_json()},
+            "kernel": {**self.kernel.to_dict(), "warps": self.warps, "order": self.order},
+            "expect": {
+                **_taken(self.best),
+                "binds": next(iter(time.binds)),
+                "simulated_share": time.simulated_share,
+            },
+            "against": [
+                {"what": f"{item.advice.schedule.name} in the same kernel", **_taken(item)} for item in self.against
+            ],
+            "limit": {
+                "ms": self.floor.seconds * MILLI,
+                "binds": floor_word(self.floor),
+                "dram_bytes": self.bound.bound.bytes,
+                "ratio_to_lower_bound": self.over_bound,
+                "lower_bound": self.bound.to_json(),
+            },
+            "confidence": {
+                "cache_model": self.machine.default_model.mark,
+                "sustained": "modelled" if self.best.sustained else "not modelled: of a single launch",
+            },
+            "tried": self.rows(),
+            "table": self.table or None,
+            "notes": list(self.notes),
+        }
+
+    @property
+    def has_table(self) -> bool:
+        """Whether its order has a table, which `pebble export` writes; FlashDecoding, for one, has none."""
+        try:
+            kernel_family(self.workload).table(self.workload, self.best.advice.schedule, self.kernel.config)
+        except InputError:
+            return False
+        return True
+
+    def saved(self, path: str | Path) -> KernelAdvice:
+        """The same, written as a table (.json), which `pebble export` and `pebble simulate` read.
+
+        Raises
+        ------
+        InputError
+            Its order has no table, or the file cannot be written.
+        """
+        self.export().save(path)
+        return replace(self, table=str(path))
+
+    def export(self, format: str = "json") -> Exported:
+        """The advised schedule as a table, a Triton file or a CUDA header; arguments and errors as `pebble.export`."""
+        config = self.kernel.config
+        return export(
+            self.order, self.workload, format,
+            gpu=self.machine, tile=str(config.tile), sms=config.sms, blocks_per_sm=config.blocks_per_sm,
+            stages=self.kernel.stages, execution=config.execution.name,
+        )  # fmt: skip
+
+
+def _taken(timed: TimedKernel) -> dict[str, Any]:
+    """What a kernel takes, modelled; where no sustained run is, that of a single launch stands for it."""
+    return {
+        "sustained_ms": timed.seconds * MILLI,
+        "single_ms": timed.time.seconds * MILLI,
+        "joules": None if timed.sustained is None else timed.sustained.total_joules,
+        "dram_bytes": timed.time.dram_bytes,
+    }
+
+
+@with_bar
+def advise(
+    workload: Workload,
+    *,
+    gpu: str | Machine | None = None,
+    machine: str | None = None,
+    sms: int | str | None = None,
+    save: str | Path | None = None,
+    progress: Progress | bool = True,
+) -> KernelAdvice:
+    """What to run for a workload on a GPU.
+
+    Parameters
+    ----------
+    workload : Workload
+        GEMM, grouped GEMM, FFN, attention or latent attention.
+    gpu, machine : str
+        A SKU, or a machine file.
+    sms : int, optional
+        SMs that the kernel may use; by default all.
+    save : str or Path, optional
+        Where the schedule is written as a table (.json), which `pebble export` and `pebble simulate` read.
+    progress : bool or callable
+        False: no bar, which else is shown on a terminal and in a notebook. Or a function: called with
+        each kernel that is about to be timed.
+
+    Returns
+    -------
+    KernelAdvice
+        Cost: a few seconds.
+
+    Raises
+    ------
+    InputError
+        No kernels of the family, a machine without rates, or a file that cannot be written.
+
+    Examples
+    --------
+    >>> import pebble
+    >>> found = pebble.advise(pebble.Gemm(4096, 4096, 4096), gpu="a40")
+    >>> found.kernel.tile, found.order
+    ('128x128x64', 'grouped-8+sawtooth')
+    """
+    chip = chip_of(gpu, machine)
+    count = chip.sms if sms is None else whole("--sms", sms, 1, min(MAX_SMS, chip.sms))
+    family = kernel_family(workload)
+    choice = choose(workload, chip, count, told_to(progress))
+    advice = choice.best.advice
+    kernel = read_kernel(
+        workload, gpu=chip, tile=str(advice.tile), sms=count, blocks_per_sm=advice.blocks_per_sm, stages=advice.stages
+    )
+    family.check(workload, kernel.config)
+    result = KernelAdvice(workload, kernel, choice, kernel_floor(workload, kernel), trace_bound(workload, kernel))
+    return result if save is None else result.saved(save)

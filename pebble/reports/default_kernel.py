@@ -1,0 +1,56 @@
+"""The kernel of a question that names no tile: the one that ``pebble advise`` picks, whatever command asks."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Unpack
+
+from pebble.errors import InputError
+from pebble.models.kernel_fit import MAX_STAGES
+from pebble.reports.cache_model import HARDWARE
+from pebble.reports.simulated_kernel import KernelOptions, SimulatedKernel, read_kernel
+from pebble.reports.target import MAX_SMS, target_of, whole
+from pebble.tuning.advisors import Advice
+from pebble.tuning.choice import Question, chooser
+from pebble.workloads.base import Workload
+
+
+def advised_kernel(workload: Workload, **options: Unpack[KernelOptions]) -> SimulatedKernel:
+    """The kernel that the options describe; without ``tile``, on a machine, that of `pebble.advise`.
+
+    Tile, stages and blocks an SM are then the advised ones for the SMs, stages and blocks that are given. In a bare
+    memory, through a cache that is named (``policy``, other than the chip's own), on a chip whose rates are not known,
+    and where no advised kernel fits, it is the family's own tile.
+
+    Raises
+    ------
+    InputError
+        As for `read_kernel`.
+    """
+    advice = None if options.get("tile") is not None else _advised(workload, options)
+    if advice is None:
+        return read_kernel(workload, **options)
+    spec: KernelOptions = {**options}
+    spec["tile"], spec["stages"], spec["blocks_per_sm"] = str(advice.tile), advice.stages, advice.blocks_per_sm
+    kernel = read_kernel(workload, **spec)
+    stages_from = "advised" if options.get("stages") is None else "given"
+    return replace(kernel, fitted=kernel.fitted._replace(tile_from="advised", stages_from=stages_from))
+
+
+def _advised(workload: Workload, options: KernelOptions) -> Advice | None:
+    """What `pebble.advise` picks; None where it picks nothing."""
+    machine, policy = target_of(options).machine, options.get("policy")
+    if machine is None or (policy is not None and not str(policy).startswith(HARDWARE)):
+        return None
+    sms, blocks, stages = options.get("sms"), options.get("blocks_per_sm"), options.get("stages")
+    question = Question(
+        workload,
+        machine,
+        machine.sms if sms is None else min(machine.sms, whole("--sms", sms, 1, MAX_SMS)),
+        None if blocks is None else whole("--blocks-per-sm", blocks, 1, 64),
+        None if stages is None else whole("--stages", stages, 1, MAX_STAGES),
+    )
+    try:
+        return chooser(question).kernel
+    except InputError:  # no rates are known, or nothing fits: what is asked for is read as it stands, or refused
+        return None

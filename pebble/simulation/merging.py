@@ -1,0 +1,268 @@
+"""What L2 serves of the bytes that SMs receive, and what crosses the fabric between its partitions: a model.
+
+Requests of the SMs of one GPC for one line are merged while the first is under way. Blocks in lock step ask for the
+same tiles in the same step; each GPC asks L2 at least once for each of them. How many of the other requests are merged
+depends on how well blocks keep step, which the model takes from measured launches, not from a mechanism:
+
+- a block keeps step with those with which it shares most; of its tile that most blocks of its GPC share, a share of
+  `Merging.most` of the repeated requests reaches L2; of its other tiles `Merging.least`; of tiles shared by equally
+  many others the mean of both;
+- that share falls with the length of a step, as a power, and grows with the blocks of an SM and with the share of the
+  bytes that come from DRAM, whose waits pull blocks apart.
+
+A line is at home in one partition; SMs of the other receive a copy over the fabric. A tile that is read from one side
+only brings half of its lines across, one that is read from both all of them, whenever it comes from DRAM; half of what
+is written crosses. Fitted to `lts__t_sectors_op_read` of launches of matrix products on an H100 and an H200
+(``benchmarks/hardware/fit_requests.py``, which says how far it is off).
+"""
+
+from __future__ import annotations
+
+from dataclasses import astuple, dataclass
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pebble.models.gpcs import Gpcs
+from pebble.simulation.kernel import KernelConfig
+from pebble.traces import LINE_BYTES, WRITE
+from pebble.traces.jit import jit
+from pebble.traces.program import Phase, Program, Steps
+
+_SAMPLED_STEPS = 8  # of a wave whose blocks walk k differently
+_STEP_FLOPS = 2 * 128 * 256 * 64  # of a step of the tile whose shares are stated
+
+
+class Merging(NamedTuple):
+    """How many of the repeated requests of a GPC reach L2.
+
+    Attributes
+    ----------
+    most, least : float
+        The share of them, of the tile that most blocks share and of others, in a step of a 128 x 256 x 64 tile.
+    fall : float
+        The power of a step's length with which both fall.
+    crowd : float
+        The power of the blocks of an SM with which both grow.
+    from_dram : float
+        What both grow by for each byte from DRAM a byte received.
+    """
+
+    most: float
+    least: float
+    fall: float
+    crowd: float
+    from_dram: float
+
+
+IN_WAVES = Merging(0.18, 0.15, 0.74, 0.5, 0.17)
+RUNNING_FREE = Merging(0.27, 0.76, 0.36, 0.12, 0.26)
+
+
+# What `Requested` is called in documents.
+KEYS = ("sm_bytes", "l2_request_least_bytes", "l2_request_bytes", "fabric_bytes", "sm_written_bytes")
+
+
+@dataclass(frozen=True)
+class Requested:
+    """What a kernel asks of L2, in bytes; modelled, but for what SMs receive.
+
+    Attributes
+    ----------
+    received_bytes : int
+        What SMs receive: the tiles of all steps.
+    once_bytes : int
+        What L2 would serve if each GPC asked once for each tile of a step: no merging does better.
+    request_bytes : int
+        What L2 serves of it after merging.
+    fabric_bytes : int
+        What crosses between the partitions, both ways.
+    written_bytes : int
+        What SMs write to L2.
+    """
+
+    received_bytes: int
+    once_bytes: int
+    request_bytes: int
+    fabric_bytes: int
+    written_bytes: int
+
+    def to_json(self) -> dict[str, int | None]:
+        """Plain data for ``--json``; modelled."""
+        return dict(zip(KEYS, astuple(self), strict=True))
+
+
+class Lines(NamedTuple):
+    """128-byte lines of all steps of a kernel."""
+
+    received: float = 0.0
+    once: float = 0.0
+    most: float = 0.0  #: repeated, of the tile that most share
+    least: float = 0.0
+    alike: float = 0.0
+    distinct: float = 0.0  #: tiles of a step, each once
+    crossing: float = 0.0  #: of these, what crosses where nothing is kept
+    written: float = 0.0
+
+    def plus(self, other: Lines, times: float = 1.0) -> Lines:
+        """The sum, with the other so many times."""
+        return Lines(*(mine + times * theirs for mine, theirs in zip(self, other, strict=True)))
+
+
+class Shared(NamedTuple):
+    """What the blocks of a kernel share, step by step: all that `requested` needs of it.
+
+    Attributes
+    ----------
+    phases : tuple of (float, Lines)
+        Of each: how long its steps are, in those of a 128 x 256 x 64 tile, and its lines.
+    blocks_per_sm : int
+    """
+
+    phases: tuple[tuple[float, Lines], ...]
+    blocks_per_sm: int
+
+    @classmethod
+    def of(cls, program: Program, config: KernelConfig, gpcs: Gpcs, most_waves: int | None = None) -> Shared:
+        """Of a program, its blocks placed as those of full waves; of a phase only so many waves are looked at."""
+        tile_lines = np.append(program.layout.tile_lines().astype(np.float64), 0.0)  # the last: no touch
+        phases = tuple(
+            (max(1, phase.flops) / _STEP_FLOPS, _phase(phase, group.wave_blocks, tile_lines, gpcs, most_waves))
+            for group in program.groups
+            for phase in group.phases
+        )
+        return cls(phases, config.blocks_per_sm)
+
+    @property
+    def written_bytes(self) -> int:
+        """What SMs write to L2."""
+        return round(sum(lines.written for _, lines in self.phases) * LINE_BYTES)
+
+    def requested(self, merging: Merging, dram_read_bytes: float) -> Requested:
+        """What L2 is asked for, where so much comes from DRAM."""
+        total, wanted = Lines(), 0.0
+        for _, lines in self.phases:
+            total = total.plus(lines)
+        share = merging.from_dram * dram_read_bytes / LINE_BYTES / max(1.0, total.received)
+        for longer, lines in self.phases:
+            factor = longer**-merging.fall * self.blocks_per_sm**merging.crowd
+            most, least = (min(1.0, part * factor + share) for part in merging[:2])
+            wanted += lines.once + most * lines.most + least * lines.least + (most + least) / 2 * lines.alike
+        crossing = dram_read_bytes / LINE_BYTES * total.crossing / max(1.0, total.distinct) + total.written / 2
+        parts = (total.received, total.once, wanted, crossing, total.written)
+        return Requested(*(round(part * LINE_BYTES) for part in parts))
+
+
+def requested(program: Program, config: KernelConfig, gpcs: Gpcs, dram_read_bytes: float) -> Requested:
+    """What a kernel asks of L2 on a chip.
+
+    Parameters
+    ----------
+    program : Program
+        As `KernelFamily.program` makes it.
+    config : KernelConfig
+        In waves, or free-running: then blocks are placed as in waves, and keep step less.
+    gpcs : Gpcs
+        Of the chip.
+    dram_read_bytes : float
+        That the cache model says the kernel reads.
+    """
+    return Shared.of(program, config, gpcs).requested(merging_of(config), dram_read_bytes)
+
+
+def merging_of(config: KernelConfig) -> Merging:
+    """How well the blocks of a kernel keep step."""
+    return RUNNING_FREE if config.execution.is_asynchronous else IN_WAVES
+
+
+def _phase(
+    phase: Phase, wave_blocks: int, tile_lines: NDArray[np.float64], gpcs: Gpcs, most_waves: int | None
+) -> Lines:
+    """Of all waves of a phase; of more than ``most_waves`` full ones some stand for all."""
+    total, blocks = Lines(), len(phase.steps.bases)
+    full = blocks // wave_blocks
+    seen = range(full) if most_waves is None or full <= most_waves else _spread(full, most_waves)
+    waves = [(number, full / len(seen)) for number in seen] + [(full, 1.0)] * (blocks > full * wave_blocks)
+    for number, times in waves:
+        here = slice(number * wave_blocks, min(blocks, (number + 1) * wave_blocks))
+        gpc = gpcs.of_slot[np.arange(here.stop - here.start) % len(gpcs.of_slot)]
+        k = phase.steps.walk.k(here, False)
+        alike = k.shape[1:] == (1, 1) and not np.any(k < 0)  # then every step shares as the first one does
+        sample = _spread(len(k), 1 if alike else _SAMPLED_STEPS)
+        for step in sample:
+            ids = phase.steps.bases[here] + k[step] * phase.steps.strides
+            touched = (phase.steps.bases[here] >= 0) & (k[step] >= 0)
+            shared = _step(np.where(touched, ids, -1), tile_lines, gpc, gpcs.part)
+            total = total.plus(shared, times * len(k) / len(sample))
+    for part in (phase.prologue, phase.epilogue):
+        total = total if part is None else total.plus(_once(part, tile_lines))
+    return total
+
+
+def _spread(count: int, most: int) -> list[int]:
+    """Of so many numbers from 0 some, evenly apart."""
+    return sorted({round(each) for each in np.linspace(0, count - 1, most).tolist()})
+
+
+@jit
+def _count(
+    ids: NDArray[np.int64],
+    lines: NDArray[np.float64],
+    gpc: NDArray[np.int64],
+    part: NDArray[np.int64],
+    result: NDArray[np.float64],
+) -> None:
+    # Of one step of a wave; ids are tiles, shape (blocks, touches), -1 where there is none. Quadratic in the blocks of
+    # a wave, which are few: as fast as sorting them.
+    blocks, touches = ids.shape
+    sharers, leader = np.zeros((touches, blocks), np.int64), np.zeros((touches, blocks), np.int64)
+    for t in range(touches):
+        for i in range(blocks):
+            leader[t, i] = i
+            if ids[i, t] < 0:
+                continue
+            first, sides = True, 0
+            for j in range(i):
+                if ids[j, t] == ids[i, t]:
+                    first = False
+                    sides |= 1 << part[gpc[j]]
+                    if gpc[j] == gpc[i]:
+                        leader[t, i] = leader[t, j]
+                        break
+            size = lines[ids[i, t]]
+            result[5] += size if first else 0.0
+            seen_here = leader[t, i] != i or (sides >> part[gpc[i]]) & 1
+            result[6] += 0.0 if seen_here else size / 2
+            sharers[t, leader[t, i]] += 1
+    for i in range(blocks):
+        top, tied, alike = 0, True, True
+        for t in range(touches):
+            top = max(top, sharers[t, leader[t, i]] if ids[i, t] >= 0 else 0)
+        for t in range(touches):
+            if ids[i, t] >= 0:
+                tied &= sharers[t, leader[t, i]] == top
+                alike &= leader[t, i] == leader[0, i]
+        for t in range(touches):
+            if ids[i, t] >= 0:
+                size, many = lines[ids[i, t]], sharers[t, leader[t, i]]
+                result[0] += size
+                result[1] += size / many
+                which = 3 if many < top else 4 if tied and not alike else 2
+                result[which] += size - size / many
+
+
+def _step(
+    ids: NDArray[np.int64], tile_lines: NDArray[np.float64], gpc: NDArray[np.int64], part: NDArray[np.int64]
+) -> Lines:
+    """Of one step of a wave; ``ids`` are tiles, shape (blocks, touches), -1 where there is none."""
+    result = np.zeros(7)
+    _count(np.ascontiguousarray(ids), tile_lines, gpc, part, result)
+    return Lines(*result.tolist())
+
+
+def _once(part: Steps, tile_lines: NDArray[np.float64]) -> Lines:
+    """What blocks touch before or after their steps: reads that nobody shares, and results."""
+    lines, writes = tile_lines[np.maximum(part.bases, -1)], part.ops == WRITE
+    read = float(lines[:, ~writes].sum())
+    return Lines(received=read, once=read, written=float(lines[:, writes].sum()))

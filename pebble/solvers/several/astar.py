@@ -1,0 +1,136 @@
+"""A* and beam over the states of the game with several memories, compiled.
+
+A state waits in the bucket of its estimate; expanded at a level, it enters only successors up to that level, and waits
+for the least level above at which it has others (partial expansion, Yoshizumi, Miura and Ishida 2000).
+"""
+
+from __future__ import annotations
+
+from pebble.solvers.search.bits import EXHAUSTED, FOUND, FULL, GROW, RUNNING, ZERO, borrowed, popcount, signed
+from pebble.solvers.several.estimate import estimate
+from pebble.solvers.several.ideals import Ideals, find_ideal
+from pebble.solvers.several.rules import ALL, Rules
+from pebble.solvers.several.states import (
+    BEFORE,
+    DONE,
+    ENTRIES,
+    EXPANDED,
+    FREE_ENTRY,
+    GOAL,
+    LEVEL,
+    NEVER,
+    NEXT,
+    STATES,
+    UPPER,
+    WIDTH,
+    States,
+    wait,
+)  # fmt: skip
+from pebble.solvers.several.steps import enter, expand
+from pebble.traces.jit import inlined, jit
+
+
+@jit
+def begin(rules: Rules, ideals: Ideals, states: States) -> bool:
+    """Enter the empty state."""
+    counts = states.counts
+    for x in range(len(states.after)):
+        states.after[x] = ZERO
+    counts[BEFORE], counts[NEXT] = -1, NEVER
+    i = find_ideal(rules, ideals, ZERO)
+    if i < 0:
+        return False
+    counts[LEVEL] = estimate(rules, ideals, i, states.after)
+    return enter(rules, ideals, states, -1, signed(0))
+
+
+@inlined
+def _free_capacity(states: States) -> int:
+    """Whether the arrays hold what one more state may enter: running, or what there is too little of."""
+    counts = states.counts
+    if counts[STATES] + 65536 > len(states.words) or counts[ENTRIES] + 65536 > len(states.queue):
+        return FULL
+    return GROW if 2 * (counts[STATES] + 65536) > len(states.table) else RUNNING
+
+
+@inlined
+def _taken(states: States, level: int) -> int:
+    """The first entry of a level, taken from its queue."""
+    entry = signed(states.heads[level])
+    states.heads[level] = states.queue[entry, 3]
+    return entry
+
+
+@inlined
+def _is_goal(rules: Rules, states: States, s: int) -> bool:
+    """Make a state the current one; whether all is done in it."""
+    for x in range(len(states.now)):
+        states.now[x] = states.words[s, x]
+    if states.now[DONE] != rules.masks[ALL]:
+        return False
+    states.counts[GOAL] = s
+    return True
+
+
+@jit
+def advance(rules: Rules, ideals: Ideals, states: States, steps: int) -> int:
+    """Expand so many states; how it went."""
+    rules, ideals, states = borrowed((rules, ideals, states))
+    counts, queue = states.counts, states.queue
+    for _ in range(steps):
+        while counts[LEVEL] < counts[UPPER] and states.heads[counts[LEVEL]] < 0:
+            counts[LEVEL] += 1
+        level = counts[LEVEL]
+        if level >= counts[UPPER]:
+            return EXHAUSTED
+        capacity = _free_capacity(states)
+        if capacity != RUNNING:
+            return capacity
+        entry = _taken(states, level)
+        s, cost, before = signed(queue[entry, 0]), queue[entry, 1], signed(queue[entry, 2])
+        queue[entry, 3] = counts[FREE_ENTRY]
+        counts[FREE_ENTRY] = entry
+        if states.costs[s] != cost:
+            continue
+        if _is_goal(rules, states, s):
+            return FOUND
+        counts[BEFORE], counts[NEXT] = before, NEVER
+        counts[EXPANDED] += 1
+        if not expand(rules, ideals, states, s):
+            return FULL
+        if counts[NEXT] < counts[UPPER]:
+            wait(states, s, cost, level, counts[NEXT])
+    return RUNNING
+
+
+@jit
+def beam(rules: Rules, ideals: Ideals, states: States, width: int, steps: int) -> int:
+    """Expand so many states, of each number of done tasks the ``width`` that promise most; how it went.
+
+    Levels are counts[WIDTH] apart for each task done. What is found is a pebbling, what is not proves nothing.
+    """
+    rules, ideals, states = borrowed((rules, ideals, states))
+    counts, queue = states.counts, states.queue
+    for _ in range(steps):
+        while counts[LEVEL] < len(states.heads) and states.heads[counts[LEVEL]] < 0:
+            counts[LEVEL] += 1
+        if counts[LEVEL] == len(states.heads):
+            return EXHAUSTED
+        capacity = _free_capacity(states)
+        if capacity != RUNNING:
+            return capacity
+        entry = _taken(states, counts[LEVEL])
+        s, cost = signed(queue[entry, 0]), queue[entry, 1]
+        if states.costs[s] != cost:
+            continue
+        if _is_goal(rules, states, s):
+            return FOUND
+        done = popcount(states.now[DONE])
+        counts[NEXT] = counts[NEXT] + 1 if counts[BEFORE] == done else 1
+        counts[BEFORE] = done
+        if counts[NEXT] > width:
+            counts[LEVEL] = (done + 1) * counts[WIDTH]
+            continue
+        if not expand(rules, ideals, states, s):
+            return FULL
+    return RUNNING

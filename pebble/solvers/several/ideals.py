@@ -1,0 +1,246 @@
+"""What the search for several memories keeps of a set of done tasks (an "ideal"), computed once, compiled.
+
+Its canonical form is the least of its images under the automorphisms; which of these give it is kept, so that only
+they are tried on what the memories hold.
+
+**Entries.** Of the tasks to come take those that touch most values (the "full" ones), r of them in all, in the order in
+which one SM does its share. With x(w) the least weight of values that w of them touch, a window of w + 1 tasks of
+which the first is the last of the window before sees at least x(w + 1) - S enter that SM, loaded, copied in or
+begun there; the first window of w tasks sees x(w) less what the SM holds of use. So with what an SM holds its entries
+for r tasks are at least what the best chain of windows says, and a split of the tasks among the SMs decides the rest.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pebble.solvers.search.bits import ONE, ZERO, lowest, mix, popcount, signed
+from pebble.solvers.search.dag_counts import Counted, no_counts, place_of
+from pebble.solvers.several.rules import CAPACITY, EQUAL, FULL, GRAIN, I64, INPUTS, LINES, OUTPUTS, U64, Rules
+from pebble.traces.jit import inner
+
+I32 = NDArray[np.int32]
+
+# columns of Ideals.words
+DONE, OWED, PARTIAL, LIVE, READY, USEFUL = range(6)
+# columns of Ideals.numbers
+OUT, UNBEGUN, CANON, FIRST_MAP, END_MAP, FULL_LEFT, CHAIN, PLACE = range(8)
+_LONGEST = 5  # windows of the tasks left; longer ones as in the whole game
+_TRIES = 4000  # sets of tasks that are looked at for one length
+
+
+class Ideals(NamedTuple):
+    """Ideals by number."""
+
+    words: U64
+    """Tasks done; values owed a load where no memory holds them; of these those that are begun and incomplete; values
+    still needed; tasks that are ready; values that the full tasks left touch."""
+    numbers: I32
+    """Weight of outputs to store; values not begun that full tasks left touch; its canonical form; the maps that lead
+    there (first, end); full tasks left; its rows of chains, or -1; its place in
+    the counted game, or -1."""
+    maps: NDArray[np.int16]
+    chains: I32
+    """Per ideal one row for each weight of useful values held, 0 to S by grains: entries for r = 0, 1, ... tasks."""
+    table: I32
+    counts: NDArray[np.int64]
+    """Ideals, maps, chain entries."""
+    counted: Counted
+    """Of all memories taken as one, which bounds loads and stores."""
+
+
+def make_ideals(most: int, counted: Counted | None = None) -> Ideals:
+    """Empty arrays, beside the table of a counted game; untouched pages cost no memory."""
+    size = 1 << max(10, (2 * most).bit_length())
+    return Ideals(
+        np.empty((most, 6), np.uint64),
+        np.empty((most, 8), np.int32),
+        np.empty(8 * most + 8192, np.int16),
+        np.empty(40 * most + (1 << 18), np.int32),
+        np.zeros(size, np.int32),
+        np.zeros(3, np.int64),
+        no_counts() if counted is None else counted,
+    )
+
+
+@inner
+def rows_of(rules: Rules) -> int:
+    """Rows of chains of an ideal: grains of what an SM holds, from none to all."""
+    rows: int = 1 + (rules.sizes[CAPACITY] + rules.sizes[GRAIN] - 1) // rules.sizes[GRAIN]
+    return rows
+
+
+@inner
+def weigh(rules: Rules, mask: np.uint64) -> int:
+    """Weight of a set of values."""
+    if rules.sizes[EQUAL]:
+        return popcount(mask)
+    total = signed(0)
+    while mask:
+        total += rules.weight[lowest(mask)]
+        mask &= mask - ONE
+    return total
+
+
+@inner
+def find_ideal(rules: Rules, ideals: Ideals, done: np.uint64) -> int:
+    """Number of an ideal, entered if it is new; -1 where there is no more room."""
+    table = ideals.table
+    mask = signed(len(table) - 1)
+    where = signed(mix(done, ZERO) & np.uint64(mask))
+    while table[where] != 0:
+        if ideals.words[table[where] - 1, DONE] == done:
+            return signed(table[where] - 1)
+        where = (where + 1) & mask
+    i: int = ideals.counts[0]
+    capacity = (len(rules.target) + 1) * rows_of(rules)
+    if i + 2 > len(ideals.words) or ideals.counts[1] + len(rules.task_maps) > len(ideals.maps):
+        return -1
+    if ideals.counts[2] + capacity > len(ideals.chains):
+        return -1
+    ideals.counts[0] += 1
+    table[where] = i + 1
+    _describe(rules, ideals, i, done)
+    canon = _canonical(rules, ideals, i, done)
+    if canon == done:
+        ideals.numbers[i, CANON] = i
+        _chain(rules, ideals, i)
+    else:
+        c = find_ideal(rules, ideals, canon)
+        if c < 0:
+            return -1
+        ideals.numbers[i, CANON] = c
+        ideals.numbers[i, CHAIN] = ideals.numbers[c, CHAIN]
+    return i
+
+
+@inner
+def _describe(rules: Rules, ideals: Ideals, i: int, done: np.uint64) -> None:
+    """Enter what is owed, needed and ready."""
+    owed, partial, live, ready, useful = ZERO, ZERO, ZERO, ZERO, ZERO
+    out = unbegun = 0
+    full = rules.masks[FULL] & ~done
+    for x in range(len(rules.weight)):
+        single = ONE << np.uint64(x)
+        updates, left = rules.updates[x], rules.touch[x] & ~done
+        if rules.masks[OUTPUTS] & single and updates & ~done:
+            out += rules.weight[x]
+        if left == ZERO:
+            continue
+        live |= single
+        if left & full:
+            useful |= single
+        if rules.masks[INPUTS] & single or updates & done:
+            owed |= single
+            if updates & ~done:
+                partial |= single
+        elif left & full:
+            unbegun += rules.weight[x]
+    for t in range(len(rules.target)):
+        single = ONE << np.uint64(t)
+        if not done & single and rules.before[t] & ~done == ZERO:
+            ready |= single
+    words, numbers = ideals.words, ideals.numbers
+    words[i, DONE], words[i, OWED], words[i, PARTIAL] = done, owed, partial
+    words[i, LIVE], words[i, READY], words[i, USEFUL] = live, ready, useful
+    numbers[i, OUT], numbers[i, UNBEGUN], numbers[i, FULL_LEFT] = out, unbegun, popcount(full)
+    numbers[i, CHAIN] = -1
+    numbers[i, PLACE] = place_of(ideals.counted, done, ZERO)
+
+
+@inner
+def _canonical(rules: Rules, ideals: Ideals, i: int, done: np.uint64) -> np.uint64:
+    """The least image of the done tasks; the maps that give it are kept."""
+    least = ~ZERO
+    first = ideals.counts[1]
+    end = first
+    for g in range(len(rules.task_maps)):
+        image, rest, t = ZERO, done, 0
+        while rest:
+            if rest & ONE:
+                image |= ONE << np.uint64(rules.task_maps[g, t])
+            rest >>= ONE
+            t += 1
+        if image < least:
+            least, end = image, first
+        if image == least:
+            ideals.maps[end] = g
+            end += 1
+    ideals.counts[1] = end
+    ideals.numbers[i, FIRST_MAP], ideals.numbers[i, END_MAP] = first, end
+    return least
+
+
+@inner
+def _fewest_left(rules: Rules, left: I64, w: int, known: int, chosen: I64) -> int:
+    """Least number of values that w of these full tasks touch, at least ``known``; that where it takes long to tell."""
+    count = len(left)
+    unions = np.zeros(w + 1, np.uint64)
+    best, tries, depth = signed(1 << 40), 0, 0
+    chosen[0] = -1
+    while depth >= 0:
+        chosen[depth] += 1
+        if chosen[depth] > count - (w - depth):
+            depth -= 1
+            continue
+        tries += 1
+        if tries > _TRIES:
+            return known
+        union = unions[depth] | rules.needs[left[chosen[depth]]]
+        size = weigh(rules, union)
+        if size >= best:
+            continue
+        if depth == w - 1:
+            best = size
+            if best <= known:
+                return known
+            continue
+        unions[depth + 1] = union
+        depth += 1
+        chosen[depth] = chosen[depth - 1]
+    return best
+
+
+@inner
+def _chain(rules: Rules, ideals: Ideals, i: int) -> None:
+    """Enter the entries of chains of windows of the tasks left."""
+    if not rules.sizes[LINES]:
+        return
+    done = ideals.words[i, DONE]
+    capacity = rules.sizes[CAPACITY]
+    count = signed(ideals.numbers[i, FULL_LEFT])
+    left = np.empty(count, np.int64)
+    at = 0
+    for t in range(len(rules.target)):
+        if (rules.masks[FULL] & ~done) >> np.uint64(t) & ONE:
+            left[at] = t
+            at += 1
+    least: I64 = np.zeros(count + 1, np.int64)
+    chosen = np.empty(_LONGEST + 1, np.int64)
+    for w in range(1, count + 1):
+        least[w] = max(least[w - 1], rules.fewest[w])
+        if w <= _LONGEST:
+            least[w] = max(least[w], _fewest_left(rules, left, w, least[w], chosen))
+    all_left = weigh(rules, ideals.words[i, USEFUL])
+    least[count] = max(least[count], all_left)
+    row = ideals.counts[2]
+    ideals.numbers[i, CHAIN] = row
+    ideals.counts[2] += (count + 1) * rows_of(rules)
+    later: I64 = np.zeros(count + 1, np.int64)
+    windows = np.maximum(least - capacity, 0)
+    for r in range(1, count + 1):
+        best = later[r - 1]
+        for w in range(1, r + 1 if r < count else r):
+            best = max(best, later[r - w] + windows[w + 1])
+        later[r] = best
+    for grains in range(rows_of(rules)):
+        at, held = row + grains * (count + 1), grains * rules.sizes[GRAIN]
+        ideals.chains[at] = 0
+        for r in range(1, count + 1):
+            most = signed(ideals.chains[at + r - 1])
+            for w in range(1, r + 1):
+                most = max(most, later[r - w] + max(signed(0), least[w] - held))
+            ideals.chains[at + r] = most

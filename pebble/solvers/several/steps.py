@@ -1,0 +1,400 @@
+"""A* over macro steps of the game with several memories, compiled.
+
+A state is what is done, what each memory holds, which computed values are blue as well, and how many tasks each SM
+did. It is looked at only after a computation or a push:
+
+- **step**: a task at an SM. What it lacks is fetched then: copied from where it is held, or loaded, after a store
+  where slow memory lacks it. Of what the SM holds besides, a least set that makes room leaves; the last copy of a
+  value that slow memory lacks is stored as it goes.
+- **push**: a value leaves an SM by a copy into another, where a least set makes room as before.
+
+Nothing is lost by that. Loads and use-copies wait for the computation that needs them, stores for the last copy to go
+or for a load elsewhere. A copy whose source stays can wait; so what is copied and not used at once is pushed. A push
+from an SM in which the heaviest task still finds room can change places with whatever follows: the value fits there for
+one step more, and its place elsewhere stays free. So pushes start only where that task finds no room; in nets where
+the distance matters, a detour may save hops, and they start anywhere. A cell that is begun and not complete is in one
+place: an update makes its other copies worthless. A complete output is stored at once, which is due in any case. With
+any split, a task that finds all it touches in one memory is done at once.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from pebble.solvers.search.bits import ONE, U64, ZERO, lowest, popcount, signed
+from pebble.solvers.several import ideals as kept
+from pebble.solvers.several.estimate import estimate
+from pebble.solvers.several.ideals import Ideals, find_ideal, weigh
+from pebble.solvers.several.rules import (
+    ALIKE,
+    ANY_SPLIT,
+    CAPACITY,
+    EQUAL,
+    INPUTS,
+    MOST,
+    NO_MULTIPLIER,
+    OUTPUTS,
+    UNIT,
+    WIDEST,
+    Rules,
+)  # fmt: skip
+from pebble.solvers.several.states import (
+    BEAM,
+    BEFORE,
+    CLEAN,
+    COUNTS,
+    DONE,
+    EXACT,
+    FETCHES,
+    LAST,
+    LEAVES,
+    LEVEL,
+    MATCHED,
+    MODE,
+    NEVER,
+    NEXT,
+    READ,
+    RED,
+    SM,
+    SOURCE,
+    STATES,
+    TASK,
+    UPPER,
+    WIDTH,
+    States,
+    canonical,
+    slot_of,
+    wait,
+)  # fmt: skip
+from pebble.traces.jit import inner, jit
+
+
+@inner
+def _settle(rules: Rules, ideals: Ideals, words: U64) -> tuple[int, int]:
+    """Drop what is no longer needed and, with any split, do what needs nothing more; the ideal or -1, and the cost."""
+    paid = signed(0)
+    while True:
+        i = find_ideal(rules, ideals, words[DONE])
+        if i < 0:
+            return signed(-1), paid
+        anywhere = ZERO
+        for q in range(RED, len(words)):
+            words[q] &= ideals.words[i, kept.LIVE]
+            anywhere |= words[q]
+        words[CLEAN] &= anywhere
+        if not rules.sizes[ANY_SPLIT]:
+            return i, paid
+        before, ready = words[DONE], ideals.words[i, kept.READY]
+        while ready:
+            t = lowest(ready)
+            ready &= ready - ONE
+            for q in range(RED, len(words)):
+                if rules.needs[t] & ~words[q] == ZERO:
+                    paid += _do(rules, words, t)
+                    break
+        if words[DONE] == before:
+            return i, paid
+
+
+@inner
+def _do(rules: Rules, words: U64, t: int) -> int:
+    """Mark a task done whose target is held in one place; what storing a complete output costs."""
+    words[DONE] |= ONE << np.uint64(t)
+    x = rules.target[t]
+    single = ONE << np.uint64(x)
+    words[CLEAN] &= ~single
+    if rules.masks[OUTPUTS] & single and rules.updates[x] & ~words[DONE] == ZERO:
+        words[CLEAN] |= single
+        fee: int = rules.sizes[UNIT] * rules.weight[x]
+        return fee
+    return signed(0)
+
+
+@inner
+def enter(rules: Rules, ideals: Ideals, states: States, s: int, cost: int) -> bool:
+    """Settle ``states.after``, reached from s at a cost, and enter it if its level is due; False without room."""
+    counts, words = states.counts, states.after
+    i, paid = _settle(rules, ideals, words)
+    if i < 0:
+        return False
+    cost += paid
+    level = cost + estimate(rules, ideals, i, words)
+    if counts[MODE] == BEAM:
+        if level >= min(counts[UPPER], counts[WIDTH]):
+            return True
+        level += counts[WIDTH] * popcount(words[DONE])
+        counts[LEVEL] = min(counts[LEVEL], level)
+    elif counts[MODE] == EXACT:
+        if level > counts[LEVEL]:
+            counts[NEXT] = min(counts[NEXT], level)
+            return True
+        if level <= counts[BEFORE] or level >= counts[UPPER]:
+            return True
+    canonical(rules, ideals, i, words, states.best, states.image)
+    if counts[MODE] == READ:
+        same = cost == counts[LAST]
+        for x in range(len(words)):
+            same = same and states.best[x] == states.goal[x]
+        counts[MODE] = MATCHED if same else counts[MODE]
+        return True
+    where = slot_of(states, states.best)
+    other = signed(states.table[where]) - 1
+    if other < 0:
+        other = counts[STATES]
+        counts[STATES] += 1
+        states.table[where] = other + 1
+        states.words[other] = states.best
+    elif states.costs[other] <= cost:
+        return True
+    states.costs[other], states.parents[other] = cost, s
+    wait(states, other, cost, -1, level if counts[MODE] == BEAM else counts[LEVEL])
+    return True
+
+
+@inner
+def _leaving(rules: Rules, states: States, q: int, may_leave: np.uint64, lack: int, at: int) -> tuple[np.uint64, int]:
+    """The next least set of values that frees enough room, after the combination ``at``: what leaves, and the new at.
+
+    A combination is a mask over the values that may leave, in the order of their numbers; 0 begins, -1 means no more.
+    """
+    items = states.items
+    count, rest = 0, may_leave
+    while rest:
+        items[count] = lowest(rest)
+        rest &= rest - ONE
+        count += 1
+    equal = rules.sizes[EQUAL]
+    size = popcount(np.uint64(at)) if at else (lack if equal else 1)
+    while size <= count:
+        if at == 0:
+            at = (signed(1) << size) - 1
+        else:  # the next number with as many bits
+            low = at & -at
+            ripple = at + low
+            at = ripple | ((at ^ ripple) >> 2) // low
+        if at >> count:
+            if equal:
+                return ZERO, signed(-1)
+            at, size = 0, size + 1
+            continue
+        leaves, picked, freed, least = ZERO, at, signed(0), signed(NEVER)
+        while picked:
+            x = items[lowest(np.uint64(picked))]
+            picked &= picked - 1
+            leaves |= ONE << np.uint64(x)
+            freed += rules.weight[x]
+            least = min(least, rules.weight[x])
+        if freed >= lack and freed - least < lack:
+            return leaves, at
+    return ZERO, signed(-1)
+
+
+@inner
+def _leave(rules: Rules, ideals: Ideals, words: U64, q: int, leaves: np.uint64) -> int:
+    """Take values from an SM; what it costs to store those that are lost otherwise."""
+    elsewhere = ZERO
+    for p in range(RED, len(words)):
+        if p != RED + q:
+            elsewhere |= words[p]
+    words[RED + q] &= ~leaves
+    rest, stored = leaves & ~elsewhere & ~words[CLEAN], ZERO
+    while rest:
+        x = lowest(rest)
+        rest &= rest - ONE
+        if rules.updates[x] & words[DONE]:
+            stored |= ONE << np.uint64(x)
+    fee: int = rules.sizes[UNIT] * weigh(rules, stored)
+    return fee
+
+
+@inner
+def _cheapest(rules: Rules, words: U64, x: int, q: int) -> int:
+    """Price of a copy of value x into SM q from the nearest that holds it, per weight."""
+    best = signed(NO_MULTIPLIER)
+    for p in range(len(words) - RED):
+        if p != q and words[RED + p] >> np.uint64(x) & ONE:
+            best = min(best, rules.price[p, q])
+    return best
+
+
+@inner
+def _fetch(rules: Rules, partial: np.uint64, words: U64, q: int, fetch: np.uint64, by_load: np.uint64) -> int:
+    """What it costs to bring values into SM q, those of ``by_load`` stored and loaded; these are blue afterwards."""
+    unit, paid = rules.sizes[UNIT], signed(0)
+    while fetch:
+        x = lowest(fetch)
+        single = ONE << np.uint64(x)
+        fetch &= fetch - ONE
+        copy = _cheapest(rules, words, x, q)
+        held = False
+        for p in range(RED, len(words)):
+            held = held or words[p] & single != ZERO
+        blue = not held or words[CLEAN] & single or rules.updates[x] & words[DONE] == ZERO
+        if blue:
+            paid += rules.weight[x] * min(unit, copy)
+            if rules.updates[x]:
+                words[CLEAN] |= single
+        elif partial & single:
+            paid += rules.weight[x] * min(2 * unit, copy)
+        elif by_load & single:
+            paid += rules.weight[x] * 2 * unit
+            words[CLEAN] |= single
+        else:
+            paid += rules.weight[x] * copy
+    return paid
+
+
+@inner
+def _choices(rules: Rules, partial: np.uint64, words: U64, q: int, fetch: np.uint64) -> tuple[np.uint64, np.uint64]:
+    """Values to fetch that slow memory lacks: those that must be stored and loaded, and those that may be."""
+    must, may = ZERO, ZERO
+    anywhere = ZERO
+    for p in range(RED, len(words)):
+        anywhere |= words[p]
+    rest = fetch & anywhere & ~words[CLEAN] & ~partial
+    while rest:
+        x = lowest(rest)
+        rest &= rest - ONE
+        if rules.updates[x] & words[DONE]:
+            copy = _cheapest(rules, words, x, q)
+            if copy >= 2 * rules.sizes[UNIT]:
+                must |= ONE << np.uint64(x)
+            elif copy > rules.sizes[UNIT]:
+                may |= ONE << np.uint64(x)
+    return must, may
+
+
+@inner
+def _step(rules: Rules, ideals: Ideals, states: States, s: int, i: int, task: int, q: int) -> bool:
+    """All ways to do a task at an SM; False without room for states."""
+    now, after, move = states.now, states.after, states.move
+    x = rules.target[task]
+    target = ONE << np.uint64(x)
+    red, partial = now[RED + q], ideals.words[i, kept.PARTIAL]
+    missing = rules.needs[task] & ~red
+    fresh = rules.masks[INPUTS] & target == ZERO and rules.updates[x] & now[DONE] == ZERO
+    fetch = missing & ~target if fresh else missing
+    must, may = _choices(rules, partial, now, q, fetch)
+    lack = weigh(rules, red) + weigh(rules, missing) - rules.sizes[CAPACITY]
+    at = signed(0)
+    while True:
+        leaves = ZERO
+        if lack > 0:
+            leaves, at = _leaving(rules, states, q, red & ~rules.needs[task], lack, at)
+            if at < 0:
+                return True
+        chosen = may
+        while True:
+            after[:] = now
+            cost = signed(states.costs[s]) + _leave(rules, ideals, after, q, leaves)
+            cost += _fetch(rules, partial, after, q, fetch, must | chosen)
+            for p in range(RED, len(now)):
+                after[p] &= ~target
+            after[RED + q] |= rules.needs[task]
+            if not rules.sizes[ANY_SPLIT]:
+                after[COUNTS] += ONE << np.uint64(8 * q)
+            cost += _do(rules, after, task)
+            if not enter(rules, ideals, states, s, cost):
+                return False
+            if states.counts[MODE] == MATCHED:
+                move[TASK], move[SM], move[LEAVES] = task, q, signed(leaves)
+                move[FETCHES] = signed(must | chosen)
+                return True
+            if chosen == ZERO:
+                break
+            chosen = (chosen - ONE) & may
+        if lack <= 0:
+            return True
+
+
+@inner
+def _push(rules: Rules, ideals: Ideals, states: States, s: int, i: int, x: int, p: int, q: int) -> bool:
+    """All ways to push a value from SM p to SM q; False without room for states."""
+    now, after, move = states.now, states.after, states.move
+    single = ONE << np.uint64(x)
+    lack = weigh(rules, now[RED + q] | single) - rules.sizes[CAPACITY]
+    at = signed(0)
+    while True:
+        leaves = ZERO
+        if lack > 0:
+            leaves, at = _leaving(rules, states, q, now[RED + q], lack, at)
+            if at < 0:
+                return True
+        after[:] = now
+        cost = signed(states.costs[s]) + _leave(rules, ideals, after, q, leaves)
+        after[RED + p] &= ~single
+        after[RED + q] |= single
+        cost += rules.weight[x] * rules.price[p, q]
+        if not enter(rules, ideals, states, s, cost):
+            return False
+        if states.counts[MODE] == MATCHED:
+            move[TASK], move[SM], move[LEAVES], move[SOURCE] = -1 - x, q, signed(leaves), p
+            return True
+        if lack <= 0:
+            return True
+
+
+@inner
+def _pushes(rules: Rules, ideals: Ideals, states: States, s: int, i: int) -> bool:
+    """All pushes; False without room for states."""
+    now = states.now
+    sms, unit = len(now) - RED, rules.sizes[UNIT]
+    for p in range(sms):
+        held = now[RED + p]
+        if rules.sizes[ALIKE] and weigh(rules, held) + rules.sizes[WIDEST] <= rules.sizes[CAPACITY]:
+            continue
+        elsewhere = ZERO
+        for q in range(sms):
+            if q != p:
+                elsewhere |= now[RED + q]
+        while held:
+            x = lowest(held)
+            held &= held - ONE
+            single = ONE << np.uint64(x)
+            if rules.sizes[ALIKE] and elsewhere & single:
+                continue
+            blue = now[CLEAN] & single or rules.updates[x] & now[DONE] == ZERO
+            for q in range(sms):
+                price = rules.price[p, q]
+                if q == p or now[RED + q] & single or price >= (unit if blue else 2 * unit):
+                    continue
+                if not _push(rules, ideals, states, s, i, x, p, q):
+                    return False
+                if states.counts[MODE] == MATCHED:
+                    return True
+    return True
+
+
+@jit
+def expand(rules: Rules, ideals: Ideals, states: States, s: int) -> bool:
+    """Enter the successors of ``states.now``, which is state s up to symmetry; False without room.
+
+    In mode READ look for the step to ``states.goal`` at the cost counts[LAST]; mode MATCHED tells that move has it.
+    """
+    now = states.now
+    i = find_ideal(rules, ideals, now[DONE])
+    if i < 0:
+        return False
+    sms = len(now) - RED
+    ready = ideals.words[i, kept.READY]
+    while ready:
+        task = lowest(ready)
+        ready &= ready - ONE
+        for q in range(sms):
+            count = signed(now[COUNTS] >> np.uint64(8 * q) & np.uint64(255))
+            if not rules.sizes[ANY_SPLIT] and count >= rules.sizes[MOST]:
+                continue
+            seen = False
+            if rules.sizes[ALIKE]:
+                for p in range(q):
+                    other = signed(now[COUNTS] >> np.uint64(8 * p) & np.uint64(255))
+                    seen = seen or (now[RED + p] == now[RED + q] and other == count)
+            if seen:
+                continue
+            if not _step(rules, ideals, states, s, i, task, q):
+                return False
+            if states.counts[MODE] == MATCHED:
+                return True
+    if rules.price.min() < 2 * rules.sizes[UNIT]:
+        return _pushes(rules, ideals, states, s, i)
+    return True

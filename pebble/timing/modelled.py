@@ -1,0 +1,153 @@
+"""What a modelled time is made of: its waves, what each resource needs, and what the limit of power adds."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import NamedTuple
+
+import numpy as np
+
+from pebble.models.caches import CacheCounts
+from pebble.timing.sustained import Rates
+
+BINDS = ("compute", "shared", "L2", "DRAM", "latency")
+
+
+_OVERLAP = 4  # the power in which two times add: together 1.19 of one where they are equal
+
+
+_RESTS_LITTLE = 0.7  # of the time that tensor cores compute: products lie above, attention with its softmax below
+
+
+class Wave(NamedTuple):
+    """One wave; seconds that each resource needs at the rates that kernels sustain."""
+
+    blocks: int
+    compute_seconds: float
+    shared_seconds: float
+    l2_seconds: float
+    dram_seconds: float
+    latency_seconds: float
+    around_seconds: float  #: fill and drain
+
+    @property
+    def binds(self) -> str:
+        """What takes longest."""
+        return BINDS[int(np.argmax(self[1:6]))]
+
+    @property
+    def seconds(self) -> float:
+        """From its first request to the first of the next wave."""
+        return max(self[1:6]) + self.around_seconds
+
+
+@dataclass(frozen=True)
+class ModelledTime:
+    """Time of one kernel, or of several side by side; an estimate, not a bound.
+
+    Attributes
+    ----------
+    seconds : float
+        From the launch to the last result.
+    compute_seconds, shared_seconds, l2_seconds, dram_seconds, latency_seconds : float
+        What each resource needs by itself at sustained rates: sums over waves; where blocks run free, of SMs that share
+        the work evenly.
+    around_seconds, launch_seconds : float
+        Fill and drain of all waves; the launch.
+    throttled_seconds : float
+        What the power limit adds to all that.
+    waves : tuple of Wave
+        Empty where blocks run free.
+    dram_bytes, l2_bytes : int
+        Between L2 and DRAM, and from L2 to the SMs.
+    ended_seconds : tuple of float
+        Of each kernel side by side, when it is done, launch included; one number where there is one.
+    simulated_share : float
+        Of its loads from L2, how much went through the cache model; what the rest moves follows from that.
+    busy_seconds : float
+        Where blocks run free: what all but DRAM and the launch needs.
+    counts : CacheCounts or None
+        What went through the cache model; None where its bytes were known.
+    """
+
+    seconds: float
+    compute_seconds: float
+    shared_seconds: float
+    l2_seconds: float
+    dram_seconds: float
+    latency_seconds: float
+    around_seconds: float
+    launch_seconds: float
+    throttled_seconds: float
+    waves: tuple[Wave, ...]
+    dram_bytes: int
+    l2_bytes: int
+    ended_seconds: tuple[float, ...]
+    simulated_share: float = 1.0
+    busy_seconds: float = 0.0
+    counts: CacheCounts | None = field(default=None, compare=False, repr=False)
+
+    def seconds_at(self, slower: float) -> float:
+        """What it takes where all but DRAM and the launch takes ``slower`` times as long, in a sustained run.
+
+        DRAM and the rest of a wave overlap the less the nearer they are: two that are equal take 1.19 of one.
+        """
+        parts = self._parts
+        together = sum(n * (_both(core * slower, dram) + around * slower) for core, dram, around, n in parts)
+        return together + self.launch_seconds
+
+    @cached_property
+    def _parts(self) -> list[tuple[float, float, float, int]]:
+        """Of all but DRAM, of DRAM, and around; how many waves are such, or one where blocks run free."""
+        if not self.waves:
+            return [(self.busy_seconds, self.dram_seconds, 0.0, 1)]
+        waves = Counter(self.waves).items()
+        return [(max(w[1:4] + w[5:6]), w.dram_seconds, w.around_seconds, count) for w, count in waves]
+
+    @property
+    def binds(self) -> dict[str, int]:
+        """In how many waves each resource binds, most first; where blocks run free, the one whose sum is largest: 1."""
+        if self.waves:
+            return dict(Counter(wave.binds for wave in self.waves).most_common())
+        sums = (
+            self.compute_seconds, self.shared_seconds, self.l2_seconds, self.dram_seconds, self.latency_seconds
+        )  # fmt: skip
+        return {BINDS[int(np.argmax(sums))]: 1}
+
+
+def _both(single: float, other: float) -> float:
+    """Of two that overlap, not quite."""
+    longer = max(single, other)
+    return longer * (1 + (min(single, other) / longer) ** _OVERLAP) ** (1 / _OVERLAP) if longer else 0.0
+
+
+def throttled_seconds(flops: float, sms: int, rates: Rates, seconds: float) -> float:
+    """What the power limit adds to a time, in seconds: until its tensor cores rest enough."""
+    rested = flops / rates.flops / sms / 1e9 / _RESTS_LITTLE
+    return max(0.0, min(rates.throttle * (seconds - rates.boost / 1e9), rested - seconds))
+
+
+def time_of_waves(
+    waves: Sequence[Wave], launch_seconds: float, dram_bytes: int, l2_bytes: int, throttled: float = 0.0
+) -> ModelledTime:
+    """The time of waves one after the other; ``throttled`` is what the power limit adds."""
+    _, compute, shared, l2, dram, latency, around = (sum(column) for column in zip(*waves, strict=True))
+    seconds = sum(wave.seconds for wave in waves) + launch_seconds + throttled
+    return ModelledTime(
+        seconds=seconds,
+        compute_seconds=compute,
+        shared_seconds=shared,
+        l2_seconds=l2,
+        dram_seconds=dram,
+        latency_seconds=latency,
+        around_seconds=around,
+        launch_seconds=launch_seconds,
+        throttled_seconds=throttled,
+        waves=tuple(waves),
+        dram_bytes=dram_bytes,
+        l2_bytes=l2_bytes,
+        ended_seconds=(seconds,),
+    )

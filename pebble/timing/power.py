@@ -1,0 +1,186 @@
+r"""Sustained time and energy: at the limit of power every operation and every byte costs clock.
+
+A chip that runs a kernel again and again draws what it may, and its clock falls until
+
+.. math:: P_0 T(f) + \big(e_o\, O + e_r R + e_x X\big) \Big(\frac{f}{f_0}\Big)^2 + e_d D = P_{max}\, T(f)
+
+for :math:`O` operations, :math:`R` bytes that L2 serves after merging, :math:`X` that cross its fabric and :math:`D`
+to and from DRAM, each at its price at the clock :math:`f_0`; the square is that of the voltage, which rises with the
+clock; DRAM has its own. :math:`T(f)` is the time model of `pebble.timing.waves` with all rates but DRAM's in
+proportion to the clock, where DRAM and the rest of a wave overlap less well as they near each other. So orders that
+move more take longer also where tensor cores bind.
+
+:math:`f_0` is the clock at which a persistent TMA kernel takes what the rates of a single launch say; a kernel of
+another make takes more cycles (`BLOCK_A_TILE`). Fitted to sustained runs of one product on an H200, and of two with
+one block a tile, whose every order was measured (``benchmarks/hardware/fit_power.py``): runs of other products are a
+check. What a chip draws besides, :math:`P_0`, and the square were not fitted but set.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import NamedTuple
+
+from pebble.models.gpcs import Gpcs, gpcs_of
+from pebble.models.machine import Machine
+from pebble.simulation import KernelConfig
+from pebble.simulation.merging import Requested, Shared, merging_of
+from pebble.timing.modelled import ModelledTime
+from pebble.traces.program import Program
+
+OPERATION_JOULES, REQUEST_JOULES, FABRIC_JOULES, DRAM_JOULES = 0.70e-12, 20e-12, 20e-12, 69e-12
+STATIC_WATTS, LIMIT_WATTS = 100.0, 700.0
+REFERENCE_MHZ = 1558.0
+BLOCK_A_TILE = 1.29  # cycles of a TMA kernel with one block a tile, over those of a persistent one
+MEASURED_DTYPES = ("bf16", "fp16")
+_LEAST_MHZ, _HALVINGS = 300.0, 30
+
+
+class Power(NamedTuple):
+    """What a chip takes; joules at the clock `reference_mhz`.
+
+    Attributes
+    ----------
+    operation, request, fabric, dram : float
+        Joules of an operation, and of a byte that L2 serves an SM, that crosses its fabric, to or from DRAM.
+    static_watts, limit_watts : float
+        What is drawn besides, and in all at most.
+    reference_mhz, boost_mhz : float
+        At which the rates of single launches hold, and the highest.
+    gpcs : Gpcs
+        Where requests are merged.
+    """
+
+    operation: float
+    request: float
+    fabric: float
+    dram: float
+    static_watts: float
+    limit_watts: float
+    reference_mhz: float
+    boost_mhz: float
+    gpcs: Gpcs
+
+
+@dataclass(frozen=True)
+class Sustained:
+    """A kernel run again and again; modelled.
+
+    Attributes
+    ----------
+    seconds : float
+        Of one launch.
+    clock_mhz : float
+    joules : mapping of str to float
+        Of one launch, by what takes them: ``operations``, ``l2``, ``fabric``, ``dram``, ``static``.
+    at_limit : bool
+        Whether the limit of power holds the clock down.
+    asked : Requested
+        What L2 serves, and what crosses its fabric.
+    """
+
+    seconds: float
+    clock_mhz: float
+    joules: Mapping[str, float]
+    at_limit: bool
+    asked: Requested
+
+    @property
+    def total_joules(self) -> float:
+        """Of one launch."""
+        return sum(self.joules.values())
+
+    @property
+    def watts(self) -> float:
+        """On the mean."""
+        return self.total_joules / self.seconds
+
+
+def power_of(machine: Machine, dtype: str, sms: int) -> Power | None:
+    """What a chip takes; None where no sustained run was measured on one like it, or of such values.
+
+    Examples
+    --------
+    >>> from pebble.models.machine import load_machine
+    >>> power_of(load_machine("a40"), "bf16", 84) is None
+    True
+    """
+    gpcs = gpcs_of(machine, sms)
+    if gpcs is None or machine.boost_hertz is None or dtype not in MEASURED_DTYPES:
+        return None
+    prices = (OPERATION_JOULES, REQUEST_JOULES, FABRIC_JOULES, DRAM_JOULES)
+    return Power(*prices, STATIC_WATTS, LIMIT_WATTS, REFERENCE_MHZ, machine.boost_hertz / 1e6, gpcs)
+
+
+def sustained(
+    program: Program,
+    config: KernelConfig,
+    time: ModelledTime,
+    power: Power,
+    cycles: float = 1.0,
+    most_waves: int | None = None,
+) -> Sustained:
+    """A kernel that runs again and again.
+
+    Parameters
+    ----------
+    program : Program
+        As `KernelFamily.program` makes it.
+    config : KernelConfig
+    time : ModelledTime
+        Of a single launch.
+    power : Power
+        Of the chip.
+    cycles : float
+        That its steps take, over those of a persistent TMA kernel: `BLOCK_A_TILE`.
+    most_waves : int, optional
+        Of each phase, in which who shares what is looked at; by default all.
+
+    Notes
+    -----
+    Never faster than the single launch: the clock is at most that at which it takes as long.
+    """
+    shared = Shared.of(program, config, power.gpcs, most_waves)
+    read = max(0, time.dram_bytes - shared.written_bytes)
+    requested = shared.requested(merging_of(config), read)
+    result = at_limit(time, program.flops, requested, power, cycles)
+    return replace(result, seconds=max(result.seconds, time.seconds))  # a long launch is slowed by itself, too
+
+
+def sustained_if_measured(
+    program: Program, config: KernelConfig, time: ModelledTime, power: Power | None, most_waves: int | None = None
+) -> Sustained | None:
+    """`sustained`; None where no such run was measured: on other chips, and of kernels side by side."""
+    if power is None or len(program.groups) > 1:
+        return None
+    return sustained(program, config, time, power, most_waves=most_waves)
+
+
+def at_limit(time: ModelledTime, flops: float, requested: Requested, power: Power, cycles: float = 1.0) -> Sustained:
+    """The same where what is asked of L2 is known."""
+    core = {
+        "operations": power.operation * flops,
+        "l2": power.request * (requested.request_bytes + requested.written_bytes),
+        "fabric": power.fabric * requested.fabric_bytes,
+    }
+    dram = power.dram * time.dram_bytes
+
+    def at(mhz: float, limited: bool) -> Sustained:
+        seconds, square = time.seconds_at(power.reference_mhz / mhz * cycles), (mhz / power.reference_mhz) ** 2
+        joules = {name: part * square for name, part in core.items()}
+        joules |= {"dram": dram, "static": power.static_watts * seconds}
+        return Sustained(seconds, mhz, joules, limited, requested)
+
+    def too_much(mhz: float) -> bool:
+        spared = (power.limit_watts - power.static_watts) * time.seconds_at(power.reference_mhz / mhz * cycles)
+        return whole * (mhz / power.reference_mhz) ** 2 + dram > spared
+
+    whole, most = sum(core.values()), min(power.boost_mhz, power.reference_mhz * cycles)
+    if not too_much(most):
+        return at(most, False)
+    low, high = _LEAST_MHZ, most
+    for _ in range(_HALVINGS):
+        middle = (low + high) / 2
+        low, high = (low, middle) if too_much(middle) else (middle, high)
+    return at(low, True)

@@ -1,0 +1,71 @@
+"""Which program of a launch computes which tiles of a table, in what order, and how long each waits."""
+
+import heapq
+
+import torch
+
+
+def parts_of(table, programs, alike=()):
+    """The slots of each launch: what waits for earlier waves begins another, and so do other ``alike`` columns.
+
+    A slot has the nine numbers of the table, then its wave and its program; empty ones are left out.
+    """
+    numbers = torch.arange(len(table))
+    depends = table[::programs, 8] > 0
+    phase = depends.int().cumsum(0)[numbers // programs]
+    keys = torch.column_stack([phase, *(table[:, column] for column in alike)])[table[:, 0] >= 0]
+    slots = torch.column_stack([table, numbers // programs, numbers % programs])[table[:, 0] >= 0]
+    kinds, which = keys.unique(dim=0, return_inverse=True)
+    return [slots[which == kind] for kind in range(len(kinds))]
+
+
+def dealt_evenly(slots, programs):
+    """The same slots in the same order, each for the program that has the fewest k steps so far."""
+    loads, found = [(0, program) for program in range(programs)], []
+    for steps in slots[:, 4].tolist():
+        load, program = loads[0]
+        heapq.heapreplace(loads, (load + steps, program))
+        found.append(program)
+    wave = torch.arange(len(slots)) // programs
+    return torch.column_stack([slots[:, :9], wave, torch.tensor(found)])
+
+
+def in_pairs(slots):
+    """Each two tiles side by side as one of twice the width, where the first of them stands."""
+    pairs, which = slots[:, 1:3].div(torch.tensor([1, 2]), rounding_mode="floor").unique(dim=0, return_inverse=True)
+    numbers = torch.arange(len(slots))
+    first = torch.full((len(pairs),), len(slots)).scatter_reduce(0, which, numbers, "amin")
+    found = slots[first.sort().values].clone()
+    found[:, 2] //= 2
+    return found
+
+
+def with_narrow_rest(slots, programs, most):
+    """The slots of full rounds of all programs; the rest cut into 2 or 4 narrow tiles each, if that keeps more busy.
+
+    ``most`` is into how many a tile may be cut.
+    """
+    rest = len(slots) % programs
+    cut = next((cut for cut in (4, 2) if rest * cut <= programs and cut <= most), 1)
+    if cut == 1 or rest == 0:
+        return [(slots, 1)]
+    narrow = slots[-rest:].repeat_interleave(cut, 0)
+    narrow[:, 2] = cut * narrow[:, 2] + torch.arange(cut).repeat(rest)
+    return [(slots[:-rest], 1), (narrow, cut)] if rest < len(slots) else [(narrow, cut)]
+
+
+def lists_of(slots, programs, ahead):
+    """The tiles of each program one behind the other, six numbers a tile, and where those of each program begin.
+
+    The sixth is how many tiles must be finished before: those of all waves before that of the program's own tile which
+    comes ``ahead`` tiles earlier. That one and those after it may be under way when the tile's first loads begin.
+    """
+    order = slots[:, 10].argsort(stable=True)
+    wave, program = slots[order, 9] - slots[0, 9], slots[order, 10]
+    before = torch.nn.functional.pad(torch.bincount(wave).cumsum(0), (1, 0))
+    earlier = torch.arange(len(slots)) - ahead
+    own = (earlier >= 0) & (program[earlier.clamp(min=0)] == program)
+    due = torch.where(own, before[wave[earlier.clamp(min=0)]], 0)
+    tiles = torch.column_stack([slots[order][:, [1, 2, 5, 6, 4]], due]).to(torch.int32).contiguous()
+    counts = torch.bincount(slots[:, 10], minlength=programs)
+    return tiles, torch.nn.functional.pad(counts.cumsum(0), (1, 0)).to(torch.int32)

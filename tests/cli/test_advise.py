@@ -1,0 +1,141 @@
+"""pebble advise: what it advises runs, is no slower than what it is compared with, and stands above its limits."""
+
+from __future__ import annotations
+
+import json
+import shlex
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import pebble
+from pebble.cli import main
+from pebble.errors import InputError
+from pebble.families import kernel_family, workload
+from pebble.models.machine import load_machine
+from pebble.reports.kernel_time import Timing
+from pebble.tuning.choice import choose
+
+GEMM = ["gemm", "-m", "1k", "-n", "1536", "-k", "512"]
+FFN = ["ffn", "--tokens", "512", "--d-model", "384", "--hidden", "1024", "--gated"]
+DECODE = ["attention", "--queries", "1", "--keys", "2048", "--head-dim", "128", "--heads", "8", "--kv-heads", "2"]
+CAUSAL = ["attention", "--queries", "1024", "--keys", "1024", "--head-dim", "64", "--heads", "4", "--causal"]
+GROUPED = ["grouped", "--rows", "256,17,1000", "-n", "512", "-k", "256"]
+LATENT = ["latent-attention", "--queries", "1", "--keys", "1024", "--heads", "64", "--latent", "256", "--rope", "64"]
+CASES = [GEMM, FFN, DECODE, CAUSAL, GROUPED, LATENT]
+
+
+def document(capsys: pytest.CaptureFixture[str], *words: str) -> dict[str, Any]:
+    assert main([*words, "--json"]) == 0
+    result = json.loads(capsys.readouterr().out)
+    assert isinstance(result, dict)
+    return result
+
+
+@pytest.mark.parametrize("shape", CASES, ids=lambda shape: shape[0])
+@pytest.mark.parametrize("gpu", ["h100", "a40"])
+def test_it_is_above_its_limits_and_below_what_it_is_compared_with(
+    shape: list[str], gpu: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    if shape is LATENT and gpu == "a40":  # its tile takes more than 99 KiB
+        assert main(["advise", *shape, "--gpu", gpu]) == 2
+        assert "expected a workload with a tile that fits NVIDIA A40" in capsys.readouterr().err
+        return
+    result = document(capsys, "advise", *shape, "--gpu", gpu)
+    kernel, expect, limit = result["kernel"], result["expect"], result["limit"]
+    assert {"tile", "stages", "warps", "execution", "order"} <= set(kernel)
+    assert kernel["fit"] is not None and kernel["execution"] == "waves"
+    assert expect["sustained_ms"] > limit["ms"] > 0 and expect["dram_bytes"] >= limit["dram_bytes"] > 0
+    assert result["against"] and all(item["sustained_ms"] >= expect["sustained_ms"] for item in result["against"])
+    assert expect["sustained_ms"] >= expect["single_ms"] and (expect["joules"] is None) == (gpu == "a40")
+    assert result["tried"][0]["order"] == kernel["order"] and result["table"] is None
+
+
+@pytest.mark.parametrize("shape", [GEMM, FFN, DECODE], ids=lambda shape: shape[0])
+def test_other_commands_say_the_same_of_it(shape: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+    result = document(capsys, "advise", *shape, "--gpu", "h100")
+    kernel = result["kernel"]
+    how = ["--tile", kernel["tile"], "--stages", f"{kernel['stages']}", "--blocks-per-sm", f"{kernel['blocks_per_sm']}"]
+    names = [kernel["order"], *(element["what"].split()[0] for element in result["against"])]
+    timed = document(capsys, "time", *shape, "--gpu", "h100", *how, "--schedules", ",".join(names))
+    by_name = {each_item["name"]: each_item for each_item in timed["schedules"]}
+    for key in ("sustained_ms", "single_ms", "joules", "dram_bytes"):
+        assert by_name[kernel["order"]][key] == pytest.approx(result["expect"][key])
+    assert timed["time"]["floor_us"] == pytest.approx(1e3 * result["limit"]["ms"])
+    for item in result["against"]:
+        assert by_name[item["what"].split()[0]]["sustained_ms"] == pytest.approx(item["sustained_ms"])
+
+
+def test_the_orders_in_daily_use_are_never_faster_under_any_tile_that_looks_as_fast() -> None:
+    chip = load_machine("a40")
+    for given in (pebble.Gemm(2048, 3072, 1024), pebble.Ffn(1024, 512, 2048)):
+        choice = choose(given, chip, chip.sms)
+        for tried in (*choice.orders, *choice.tiles):
+            assert tried.time.seconds >= choice.best.time.seconds
+            timed = pebble.time(
+                given, str(tried.advice.schedule.name), gpu=chip, tile=str(tried.advice.tile),
+                stages=tried.advice.stages, blocks_per_sm=tried.advice.blocks_per_sm,
+            )  # fmt: skip
+            assert isinstance(timed, Timing)
+            assert timed.orders[0].time.seconds == pytest.approx(tried.time.seconds)
+        assert {order.advice.schedule.name for order in choice.orders} >= set(kernel_family(given).baseline)
+
+
+@pytest.mark.parametrize("shape", CASES, ids=lambda shape: shape[0])
+def test_it_is_a_short_screen(
+    shape: list[str], capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COLUMNS", "100")
+    assert main(["advise", *shape, "--gpu", "h100"]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert len(lines) <= 12 and all(len(line) <= 100 for line in lines)
+    assert [line.split()[0] for line in lines if not line.startswith(" ")][1:] == [
+        "use", "expect", "against", "limit", "ratio", "binds", "next"
+    ]  # fmt: skip
+    assert main(["advise", *shape, "--gpu", "h100", "--explain"]) == 0
+    assert "its evidence: `pebble machines h100-sxm5-80gb --explain`" in " ".join(capsys.readouterr().out.split())
+
+
+@pytest.mark.parametrize("shape", [GEMM, FFN, CAUSAL], ids=lambda shape: shape[0])
+def test_what_comes_next_works(
+    shape: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COLUMNS", "1000")  # a path that is broken is none
+    saved = tmp_path / "best.json"
+    result = document(capsys, "advise", *shape, "--gpu", "h100", "--save", str(saved))
+    assert result["table"] == str(saved)
+    simulated = document(capsys, "simulate", *shape, "--gpu", "h100", "--schedule", str(saved))
+    assert simulated["dram_bytes"] == result["expect"]["dram_bytes"]
+    for more in (["--save", str(saved)], [], ["--sms", "100"]):
+        assert main(["advise", *shape, "--gpu", "h100", *more]) == 0
+        words = shlex.split(" ".join(capsys.readouterr().out.split("next ")[1].split()))
+        assert words[:2] == ["pebble", "export"]
+        kernel = tmp_path / "kernel.py"
+        assert main([*words[1:-1], str(kernel)]) == 0
+        capsys.readouterr()
+        assert "triton" in kernel.read_text() and ("--sms" in words) == ("--sms" in more)
+
+
+def test_what_has_no_table_is_said_and_not_lost(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["advise", *DECODE, "--gpu", "h100", "--save", str(tmp_path / "best.json")]) == 2
+    captured = capsys.readouterr()
+    assert "next      a library's kernel: `pebble export` has no table of flash-decoding" in captured.out
+    assert "flash-decoding: there is no table of it" in captured.err and not list(tmp_path.iterdir())
+
+
+def test_what_cannot_be_advised_is_refused(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["advise", "conv2d", "--in-channels", "8", "--out-channels", "8", "--height", "16", "--width", "16",
+                 "--kernel", "3", "--gpu", "h100"]) == 2  # fmt: skip
+    assert capsys.readouterr().err.count("\n") == 2  # the SKU, and one sentence
+    assert main(["advise", *GEMM]) == 2
+    assert "got neither of --gpu and --machine" in capsys.readouterr().err
+    with pytest.raises(InputError, match="sms"):
+        pebble.advise(workload("gemm", m=64, n=64, k=64), gpu="a40", sms=85)
+
+
+def test_the_report() -> None:
+    result = pebble.advise(pebble.Gemm(1024, 1024, 512), gpu="a40")
+    assert str(result).startswith("gemm m=1024 n=1024 k=512 bf16 on NVIDIA A40: tile ")
+    assert result.rows()[0]["sustained_ms"] == min(row["sustained_ms"] for row in result.rows())
+    assert result.to_dict()["machine"]["sku"] == "a40"
