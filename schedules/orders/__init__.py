@@ -1,6 +1,6 @@
-"""The tile orders in common use, one file each, and their registry.
+"""The tile orders in common use, and their registry.
 
-A new order is one file with a pure function and its ``INFO``, and one line in ``registry.py``.
+A new order is a pure function and its `OrderInfo` beside its kin, and its name in ``registry.py``.
 """
 
 from pebble.schedules.orders.base import MAX_NUMBER, OrderInfo, OrderParams

@@ -7,42 +7,15 @@ from dataclasses import dataclass
 
 from pebble.errors import InputError, UnknownNameError, check_text
 from pebble.schedules.grid import Tiles, check_grid
-from pebble.schedules.orders import (
-    column,
-    cutlass2,
-    cutlass2_horizontal,
-    cutlass3,
-    deepgemm,
-    gilbert,
-    grouped,
-    hilbert,
-    morton,
-    row,
-    snake,
-    snake_strips,
-    thunderkittens,
-    xcd,
-)
 from pebble.schedules.orders.base import MAX_NUMBER, OrderInfo, OrderParams
+from pebble.schedules.orders.curves import GILBERT, HILBERT, MORTON
+from pebble.schedules.orders.libraries import CUTLASS2, CUTLASS2_HORIZONTAL, CUTLASS3, DEEPGEMM, THUNDERKITTENS, XCD
+from pebble.schedules.orders.strips import COLUMN, GROUPED, ROW, SNAKE, SNAKE_STRIPS
 
+_STRIPS = (ROW, COLUMN, SNAKE, SNAKE_STRIPS)
+_LIBRARIES = (CUTLASS2, CUTLASS2_HORIZONTAL, CUTLASS3, DEEPGEMM, THUNDERKITTENS, XCD)
 REGISTRY: dict[str, OrderInfo] = {
-    module.INFO.base: module.INFO
-    for module in (
-        row,
-        column,
-        snake,
-        snake_strips,
-        morton,
-        hilbert,
-        gilbert,
-        grouped,
-        cutlass2,
-        cutlass2_horizontal,
-        cutlass3,
-        deepgemm,
-        thunderkittens,
-        xcd,
-    )
+    info.base: info for info in (*_STRIPS, MORTON, HILBERT, GILBERT, GROUPED, *_LIBRARIES)
 }
 ALL_ORDERS: tuple[str, ...] = tuple(info.name for info in REGISTRY.values())
 

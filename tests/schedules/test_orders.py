@@ -8,8 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pebble.schedules import ALL_ORDERS, REGISTRY, OrderParams, parse_order
-from pebble.schedules.orders.cutlass2 import log_swizzle
-from pebble.schedules.orders.deepgemm import deepgemm_group
+from pebble.schedules.orders.libraries import deepgemm_group, log_swizzle
 
 RAGGED = [(5, 7), (9, 9), (32, 16), (13, 40), (1, 9), (9, 1), (64, 3), (1, 1)]
 NUMBERED = [base for base, info in REGISTRY.items() if info.number_means]

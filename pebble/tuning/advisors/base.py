@@ -10,7 +10,7 @@ from pebble.models.kernel_fit import KernelNeeds
 from pebble.models.machine import Machine
 from pebble.schedules.orders import OrderParams, TileOrder
 from pebble.schedules.orders.base import Multicast
-from pebble.schedules.orders.deepgemm import deepgemm
+from pebble.schedules.orders.libraries import deepgemm
 from pebble.schedules.tables.own import FunctionOrder
 from pebble.schedules.tile import TileShape
 from pebble.workloads.base import Workload

@@ -29,7 +29,7 @@ from pebble.models.kernel_fit import KernelNeeds
 from pebble.models.machine import Machine
 from pebble.schedules.orders import OrderParams
 from pebble.schedules.orders.base import Multicast
-from pebble.schedules.orders.deepgemm import deepgemm_group
+from pebble.schedules.orders.libraries import deepgemm_group
 from pebble.schedules.tile import TileShape
 from pebble.tuning.advisors.base import Advice, Advisor, in_groups
 from pebble.tuning.advisors.deepgemm_common import SHARED_BYTES, DeepGemmProblem, no_room, problem_of, warpgroups

@@ -7,7 +7,7 @@ import pytest
 import pebble
 from pebble.errors import InputError
 from pebble.schedules.orders import OrderParams
-from pebble.schedules.orders.deepgemm import deepgemm_group
+from pebble.schedules.orders.libraries import deepgemm_group
 from pebble.tuning.advisors import ADVISORS, Advice
 
 H100, H20 = "h100-sxm5-80gb", "h20"
