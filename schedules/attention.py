@@ -32,8 +32,7 @@ from pebble.schedules.tables.table import Blocks, Launch
 from pebble.schedules.tile import TileShape, operand_reads
 from pebble.traces import READ, WRITE, Layout
 from pebble.traces.layout import Index
-from pebble.traces.program import Group, Phase, Steps
-from pebble.traces.walk import Script, Walk
+from pebble.traces.program import Group, Phase, Script, Steps, Walk
 from pebble.units import ceil_div
 from pebble.workloads import Attention, LatentAttention
 from pebble.workloads.base import Workload

@@ -32,8 +32,7 @@ from pebble.schedules.tables.table import Blocks, Launch, TileTable
 from pebble.schedules.tile import TileShape, product_bytes
 from pebble.traces import READ, WRITE, Layout, OperandTiles
 from pebble.traces.layout import Index
-from pebble.traces.program import Group, Phase, Steps
-from pebble.traces.walk import Flags, Walk
+from pebble.traces.program import Flags, Group, Phase, Steps, Walk
 from pebble.units import ceil_div
 from pebble.workloads import Ffn
 

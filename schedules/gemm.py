@@ -23,12 +23,11 @@ from pebble.schedules.kernel import Product, TableKernel, Work
 from pebble.schedules.orders import OrderParams, TileOrder
 from pebble.schedules.tables.table import Blocks, Launch
 from pebble.schedules.tile import TileShape, product_bytes
-from pebble.system.memory import check_memory
+from pebble.system.parallel import check_memory
 from pebble.traces import READ, WRITE, Layout, LockstepGemm, Trace
 from pebble.traces.layout import Index
-from pebble.traces.program import Phase, Steps
+from pebble.traces.program import Phase, Steps, Walk
 from pebble.traces.touches import TICKS, Clock, check_length, timed_trace
-from pebble.traces.walk import Walk
 from pebble.units import ceil_div
 from pebble.workloads import Gemm
 

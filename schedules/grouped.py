@@ -22,9 +22,8 @@ from pebble.schedules.tables.table import Blocks, Launch
 from pebble.schedules.tile import TileShape, product_bytes
 from pebble.traces import READ, WRITE, Layout
 from pebble.traces.layout import Strided
-from pebble.traces.program import Group, Phase, Steps
+from pebble.traces.program import Group, Phase, Steps, Walk
 from pebble.traces.touches import check_length
-from pebble.traces.walk import Walk
 from pebble.units import ceil_div
 from pebble.workloads import GroupedGemm
 

@@ -18,8 +18,7 @@ from pebble.schedules.grid import Tiles
 from pebble.schedules.tables.table import Blocks, Column, Launch, TileTable
 from pebble.schedules.tile import TileShape, product_bytes
 from pebble.traces import Layout, LockstepGemm
-from pebble.traces.program import Phase
-from pebble.traces.walk import Walk
+from pebble.traces.program import Phase, Walk
 from pebble.units import ceil_div
 from pebble.workloads.base import Workload
 

@@ -24,8 +24,7 @@ from pathlib import Path
 
 from pebble.cdag.attention import attention_dag
 from pebble.cdag.base import Dag
-from pebble.cdag.ffn import ffn_dag
-from pebble.cdag.gemm import gemm_dag
+from pebble.cdag.products import ffn_dag, gemm_dag
 from pebble.game import BufferModel, Game
 from pebble.solvers import solve
 

@@ -77,8 +77,7 @@ class Chip:
 
         from pebble.traces import READ
         from pebble.traces.layout import Layout, Strided
-        from pebble.traces.program import Group, Phase, Program, Steps
-        from pebble.traces.walk import Walk
+        from pebble.traces.program import Group, Phase, Program, Steps, Walk
 
         layout = Layout()
         array = layout.add("X", read_bytes // 256, 128, FLIGHT_ROWS, 128, 2)

@@ -18,7 +18,7 @@ from pebble.models.caches.base import Bytes, Counts, Engine, Numbers, check_capa
 from pebble.models.caches.recency import ABSENT, empty_lists, leave, place
 from pebble.models.caches.replacement import Replacing
 from pebble.models.caches.sm_map import PartitionsOfSms, check_parts
-from pebble.system.memory import check_memory
+from pebble.system.parallel import check_memory
 from pebble.traces import LINE_BYTES, TraceChunk
 from pebble.traces.jit import inner, jit
 

@@ -21,7 +21,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pebble.models.caches.base import Bytes, CachePolicy, Counts, Engine, Numbers
-from pebble.system.memory import check_memory
+from pebble.system.parallel import check_memory
 from pebble.traces import WRITE, Trace, TraceChunk
 from pebble.traces.jit import inner, intrinsic, jit
 

@@ -15,7 +15,7 @@ from pebble.errors import InputError
 from pebble.models.caches.base import Bytes, Counts, Engine, Numbers
 from pebble.models.caches.draws import draw, seeded
 from pebble.models.caches.replacement import Replacing
-from pebble.system.memory import check_memory
+from pebble.system.parallel import check_memory
 from pebble.traces import Trace, TraceChunk, by_lines
 from pebble.traces.jit import inlined, jit
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from pebble.reports.options import GameOptions, MemoryOptions, spelled_out, split_options
 from pebble.reports.solve import Effort, GameRules, Solution, solve_game
 from pebble.reports.solve import shown as cost_words
-from pebble.system.progress import shown
+from pebble.system.clock import shown
 
 if TYPE_CHECKING:
     from pebble.reports.replay import Replayed

@@ -11,7 +11,7 @@ from pebble.reports.options import spelled_out
 from pebble.reports.refusals import check_residual
 from pebble.reports.schedule_names import Own
 from pebble.reports.simulated_kernel import KernelOptions
-from pebble.system.progress import counting, shown
+from pebble.system.clock import counting, shown
 from pebble.workloads.base import Workload
 
 if TYPE_CHECKING:

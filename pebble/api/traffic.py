@@ -30,7 +30,7 @@ from pebble.reports.refusals import check_residual
 from pebble.reports.schedule_names import Own
 from pebble.reports.simulated_kernel import KernelOptions
 from pebble.reports.target import PlaceOptions, check_options
-from pebble.system.progress import counting, shown
+from pebble.system.clock import counting, shown
 from pebble.units import Size
 from pebble.workloads.base import Workload
 

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
 from pebble.reports import simulated_orders
-from pebble.system.progress import stderr_bar
+from pebble.system.clock import stderr_bar
 from pebble.tuning import Progress, silent
 
 

@@ -51,7 +51,7 @@ def run(args: argparse.Namespace) -> int:
     if args.out is not None:
         check_output(args.out, "--out", SUFFIXES)
     check_figure(args)
-    from pebble.game.statistics import dag_statistics
+    from pebble.game.instance import dag_statistics
 
     label, dag = read_dag_argument(args)
     statistics = dag_statistics(dag)

@@ -33,7 +33,7 @@ from contextlib import contextmanager
 
 from pebble.cli import _output
 from pebble.sweeps.sweep import Progress, sweep
-from pebble.system.progress import stderr_bar
+from pebble.system.clock import stderr_bar
 
 _LINE_SECONDS = 30.0
 

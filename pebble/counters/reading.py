@@ -5,12 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from pathlib import Path
 
-from pebble.counters.base import Draft, Style
-from pebble.counters.container import MAGIC, Container
-from pebble.counters.csv_pages import BASE, read_long, read_wide
-from pebble.counters.ncu_rep import read_ncu_rep
-from pebble.counters.profile import Profile
-from pebble.counters.text import Table, read_tables
+from pebble.counters.csv_pages import BASE, Table, read_long, read_tables, read_wide
+from pebble.counters.ncu_rep import MAGIC, read_ncu_rep
+from pebble.counters.profile import Container, Draft, Profile, Style
 from pebble.counters.values import is_european, is_whole, point_or_thousands, read_number
 from pebble.errors import InputError
 from pebble.system.files import check_path, faults, read_bytes, shown

@@ -15,7 +15,7 @@ from itertools import product
 from pebble.bounds import Accounting, Box, Formula, LineProblem, Lines, Piece
 from pebble.bounds.published import convolution_formula
 from pebble.cdag.catalogue import DagFamily
-from pebble.cdag.conv2d import conv2d_dag
+from pebble.cdag.products import conv2d_dag
 from pebble.families.base import Family
 from pebble.families.schedules import Explicit
 from pebble.schedules.explicit.conv2d_search import best_conv_schedule

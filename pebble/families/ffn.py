@@ -13,7 +13,7 @@ from pebble.bounds import Accounting, Chain, Formula, Grid
 from pebble.bounds.chain_lines import chain_problems, kernel_problems
 from pebble.bounds.published import chain_formula
 from pebble.cdag.catalogue import DagFamily
-from pebble.cdag.ffn import ffn_dag
+from pebble.cdag.products import ffn_dag
 from pebble.families.base import KernelFamily
 from pebble.families.schedules import Explicit
 from pebble.families.several_sms import OnSms

@@ -16,7 +16,7 @@ from pebble.bounds import Accounting, Formula, LineProblem, Piece
 from pebble.bounds.memories import busiest_sm_elements
 from pebble.bounds.published import compulsory_formula, product_formulas, words_per_processor
 from pebble.cdag.catalogue import DagFamily
-from pebble.cdag.gemm import gemm_dag
+from pebble.cdag.products import gemm_dag
 from pebble.errors import InputError
 from pebble.families.base import KernelFamily
 from pebble.families.schedules import Explicit

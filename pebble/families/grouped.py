@@ -13,7 +13,7 @@ from dataclasses import replace
 
 from pebble.bounds import Accounting, LineProblem, Piece, WorkloadPart
 from pebble.cdag.catalogue import DagFamily
-from pebble.cdag.gemm import grouped_dag
+from pebble.cdag.products import grouped_dag
 from pebble.families.base import KernelFamily
 from pebble.families.gemm import GEMM
 from pebble.families.parts import in_turn

@@ -31,8 +31,7 @@ from typing import TYPE_CHECKING
 
 from pebble.errors import IllegalMoveError, VerificationError
 from pebble.game.instance import Game
-from pebble.game.moves import Cost, Move, Pebbling, as_cost
-from pebble.game.variants import Variant
+from pebble.game.moves import Cost, Move, Pebbling, Variant, as_cost
 
 if TYPE_CHECKING:
     import networkx as nx

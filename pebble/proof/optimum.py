@@ -19,8 +19,7 @@ from pebble.certificate.reading import RefusedError
 from pebble.errors import InputError
 from pebble.game import Game
 from pebble.proof.certificate import checked, write_certificate
-from pebble.proof.potential import potential_proof, segments_proof
-from pebble.proof.refutation import refute
+from pebble.proof.refutation import potential_proof, refute, segments_proof
 from pebble.solvers.result import SolveResult
 from pebble.solvers.several.symmetry import task_orbits
 from pebble.system.files import write_bytes, write_text

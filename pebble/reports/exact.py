@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from math import gcd
 from typing import TYPE_CHECKING, Any, Unpack, cast
 
-from pebble.cdag.gemm import gemm_dag
+from pebble.cdag.products import gemm_dag
 from pebble.errors import InputError
 from pebble.families import family_of
 from pebble.families.gemm import GEMM

@@ -8,9 +8,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Unpack
 
 from pebble.counters import Launch, Profile, read_profile
-from pebble.counters.devices import MACHINES
 from pebble.counters.kernels import Critical, computes, critical_kernel
 from pebble.counters.limits import Limit, limit_of
+from pebble.counters.profile import MACHINES
 from pebble.counters.quantities import QUANTITIES
 from pebble.models.machine import load_machine
 from pebble.reports.base import Report

@@ -17,8 +17,7 @@ from numpy.typing import NDArray
 
 from pebble.traces import WRITE
 from pebble.traces.layout import Index
-from pebble.traces.program import Phase, Program
-from pebble.traces.walk import Script
+from pebble.traces.program import Phase, Program, Script
 
 
 class Sample(NamedTuple):

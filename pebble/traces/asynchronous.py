@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from pebble.system.memory import check_memory
+from pebble.system.parallel import check_memory
 from pebble.traces.asynchronous_loops import (
     Blocks,
     Events,
@@ -35,10 +35,9 @@ from pebble.traces.asynchronous_loops import (
     touch,
 )
 from pebble.traces.layout import Layout
-from pebble.traces.program import Group, Steps
+from pebble.traces.program import Group, Script, Steps, Walk
 from pebble.traces.touches import check_length, traced
 from pebble.traces.trace import Trace, TraceChunk, part
-from pebble.traces.walk import Script, Walk
 
 _BLOCK_BYTES = 200
 _LEAST_PACE = 0.5

@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from pebble.system.memory import check_memory
+from pebble.system.parallel import check_memory
 from pebble.units import ceil_div
 
 LINE_BYTES = 128

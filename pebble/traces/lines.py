@@ -14,7 +14,7 @@ from functools import partial
 import numpy as np
 from numpy.typing import NDArray
 
-from pebble.system.memory import check_memory
+from pebble.system.parallel import check_memory
 from pebble.traces.jit import jit
 from pebble.traces.layout import LINE_BYTES, Index, OperandTiles, Placement, row_major
 from pebble.traces.trace import Trace, TraceChunk, following

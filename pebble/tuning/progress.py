@@ -6,7 +6,7 @@ from collections.abc import Callable
 from functools import wraps
 from typing import Any, TypeVar, cast
 
-from pebble.system.progress import Update, shown
+from pebble.system.clock import Update, shown
 
 Progress = Update
 F = TypeVar("F", bound=Callable[..., Any])

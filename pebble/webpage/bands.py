@@ -18,9 +18,8 @@ from pebble.schedules.explicit.chain_bands import best_band
 from pebble.schedules.explicit.ffn import ffn_chain
 from pebble.schedules.tile import TileShape
 from pebble.units import ceil_div
-from pebble.webpage.documents import Document, Fields
+from pebble.webpage.documents import Document, Fields, setting, workload_of
 from pebble.webpage.drawing import HEIGHT, WIDTH, Frame, binary_ticks, cursor, mark
-from pebble.webpage.shapes import setting, workload_of
 from pebble.workloads import Ffn
 from pebble.workloads.widths import FastMemory
 

@@ -1,4 +1,6 @@
-"""The files of a page: each is read within limits, and known by the keys that it has."""
+"""The files of a page: each is read within limits, and known by the keys that it has; and the workload that a
+document is about, made again from its plain data, with where its schedules ran.
+"""
 
 from __future__ import annotations
 
@@ -6,14 +8,16 @@ import csv
 import io
 import json
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import pebble
 from pebble.errors import InputError
+from pebble.families import DTYPES, FAMILIES
 from pebble.system.files import check_path, read_bytes, shown
+from pebble.workloads.base import Workload
 
 MAX_FILES = 64
 MAX_FILE_BYTES = 16 * 2**20
@@ -243,3 +247,46 @@ class Fields:
     def plain(self) -> Mapping[str, Any]:
         """What was read."""
         return self._data
+
+
+def workload_of(fields: Fields) -> Workload:
+    """The workload; InputError where the family or a dimension is none."""
+    spec: Mapping[str, Any] = fields.part("workload").plain
+    family = FAMILIES.get(str(spec.get("family")))
+    if family is None:
+        raise InputError(
+            f"report: {fields.where}: got the family {str(spec.get('family'))[:40]!r}, expected a known one."
+        )
+    names = [p.name for p in (*family.parameters, *DTYPES)]
+    return family.read({name: spec[name] for name in names if spec.get(name) not in (None, False)})
+
+
+def title_of(documents: Sequence[Document]) -> str:
+    """What documents are about: the first two subjects, and how many more there are."""
+    subjects = list(dict.fromkeys(map(_subject, documents)))
+    named, others = subjects[:2], len(subjects) - 2
+    return "; ".join(named) + (f"; and {others} more" if others > 0 else "")
+
+
+def _subject(document: Document) -> str:
+    """The workload, of a named model its name alone, or the game of a document; else the document's name."""
+    fields = Fields(document.data, document.name)
+    if isinstance(document.data.get("workload"), Mapping):
+        return fields.part("workload").text("label", document.name).partition(" (")[0]
+    return fields.text("instance", document.name)
+
+
+def setting(fields: Fields, tiles: Sequence[str] = ()) -> str:
+    """Machine, kernel and cache in a line; ``tiles`` are the schedules' own, if they name any."""
+    parts = []
+    if "machine" in fields:
+        parts.append(fields.part("machine").text("name", "a machine"))
+    if "kernel" in fields:
+        kernel = fields.part("kernel")
+        if "sms" in kernel:
+            tile = kernel.text("tile", "?") if not tiles else tiles[0] if len(tiles) == 1 else ""
+            parts += [f"tile {tile}" if tile else f"{len(tiles)} tiles", f"{kernel.whole('sms')} SMs"]
+        if "cache_bytes" in kernel:
+            parts.append(f"cache {kernel.whole('cache_bytes') / 2**20:.4g} MiB")
+        parts += [kernel.text(key) for key in ("policy", "execution") if key in kernel]
+    return ", ".join(parts)

@@ -15,13 +15,11 @@ from typing import Any
 import pebble
 from pebble.errors import InputError
 from pebble.units import format_bytes, format_ratio
-from pebble.webpage import bands, curves, pebblings
+from pebble.webpage import bands, pebblings
 from pebble.webpage.certificates import listed
 from pebble.webpage.documents import Document, Fields
-from pebble.webpage.drawing import LogAxis, bytes_text, mark
-from pebble.webpage.gaps import Bar, GapTable, gap_table
-from pebble.webpage.measured import Pair, pairs
-from pebble.webpage.sweeps import Solved, Swept, SweptQuestion, swept
+from pebble.webpage.drawing import SHOWN, LogAxis, bytes_text, curve_of, curve_svg, mark
+from pebble.webpage.gaps import Bar, GapTable, Pair, Solved, Swept, SweptQuestion, gap_table, pairs, swept
 from pebble.webpage.walks import Walks, walks_of
 
 MAX_PAGE_BYTES = 48 * 2**20
@@ -223,15 +221,13 @@ def _curve_section(documents: Sequence[Document], data: dict[str, Any]) -> _Sect
         "What each schedule moves at every cache size, over the proved bound. Point at a curve, or use the arrow keys.",
     )  # fmt: skip
     for number, document in enumerate(d for d in documents if d.kind == "curve"):
-        curve, ident = curves.curve_of(document), f"curve{number}"
+        curve, ident = curve_of(document), f"curve{number}"
         data[ident] = {"kind": "curve", **curve.to_json()}
-        keys = "".join(
-            _key(s.rank, s.name, marked=0 < s.rank <= curves.SHOWN) for s in curve.series if s.rank <= curves.SHOWN
-        )
-        others = len(curve.series) - curves.SHOWN - 1
+        keys = "".join(_key(s.rank, s.name, marked=0 < s.rank <= SHOWN) for s in curve.series if s.rank <= SHOWN)
+        others = len(curve.series) - SHOWN - 1
         keys += f"<li>thin: {others} more</li>" if others > 0 else ""
         body = (
-            f'<div class="widget" data-id="{ident}"><ul class="legend">{keys}</ul>{curves.svg(curve, ident)}'
+            f'<div class="widget" data-id="{ident}"><ul class="legend">{keys}</ul>{curve_svg(curve, ident)}'
             '<p class="readout" role="status"></p></div>'
         )
         result.parts.append(_article(curve.title, curve.where, body, curve.notes))

@@ -9,9 +9,8 @@ from typing import Any
 from pebble.errors import InputError, check_text
 from pebble.reports.base import Report
 from pebble.system.files import check_output, write_text
-from pebble.webpage.documents import read_documents
+from pebble.webpage.documents import read_documents, title_of
 from pebble.webpage.page import page_of
-from pebble.webpage.shapes import title_of
 
 _LONGEST_TITLE = 200
 

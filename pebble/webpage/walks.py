@@ -22,9 +22,8 @@ from pebble.schedules.tile import TileShape
 from pebble.simulation import KernelConfig
 from pebble.traces import LINE_BYTES, WRITE, Trace
 from pebble.units import ceil_div
-from pebble.webpage.documents import Document, Fields
+from pebble.webpage.documents import Document, Fields, workload_of
 from pebble.webpage.gaps import traffic_of
-from pebble.webpage.shapes import workload_of
 from pebble.workloads.base import Workload
 
 SIDE = 24  # tiles on the longer side of the grid

@@ -1,4 +1,6 @@
-"""Space-filling curves: Morton and Hilbert fill a power-of-two square, cut to the grid; Gilbert fills the grid itself."""
+"""Space-filling curves: Morton and Hilbert fill a power-of-two square, cut to the grid; Gilbert fills the grid
+itself.
+"""
 
 from __future__ import annotations
 

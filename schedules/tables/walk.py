@@ -14,9 +14,8 @@ from pebble.schedules.tables.registry import table_kernel
 from pebble.schedules.tables.table import COLUMNS, Column, Entries, TileTable
 from pebble.traces import Trace
 from pebble.traces.layout import Strided
-from pebble.traces.program import Group, Phase, Steps
+from pebble.traces.program import Group, Phase, Steps, Walk
 from pebble.traces.touches import program_trace, timed_trace
-from pebble.traces.walk import Walk
 
 _ROW, _PHASE, _PRODUCT = (COLUMNS.index(name) for name in ("row", "phase", "product"))
 

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from pebble.bounds import Box
 from pebble.bounds.box import FRACTION_BITS
-from pebble.cdag.conv2d import conv2d_dag
+from pebble.cdag.products import conv2d_dag
 from pebble.errors import InfeasibleError
 from pebble.families import family_of, lower_bound
 from pebble.workloads import Conv2d, Gemm

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pebble.cdag.ffn import ffn_dag
+from pebble.cdag.products import ffn_dag
 from pebble.errors import InfeasibleError
 from pebble.families import accounting, lower_bound
 from pebble.families.ffn import FFN

@@ -16,7 +16,7 @@ from pebble.bounds.box import sum_of_shares
 from pebble.bounds.memories import balanced_share
 from pebble.bounds.published import words_per_processor
 from pebble.bounds.splits import busiest_sm, least_over_splits
-from pebble.cdag.gemm import gemm_dag
+from pebble.cdag.products import gemm_dag
 from pebble.errors import InfeasibleError, InputError
 from pebble.families import accounting, family_of, lower_bound
 from pebble.game import BufferModel

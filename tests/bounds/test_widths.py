@@ -8,7 +8,7 @@ from pebble.api.traffic import bound
 from pebble.bounds import Piece, WeightedBound
 from pebble.bounds.box import FRACTION_BITS, shares_of
 from pebble.bounds.chain import Chain
-from pebble.cdag.gemm import gemm_dag
+from pebble.cdag.products import gemm_dag
 from pebble.errors import InfeasibleError, InputError, UnknownNameError
 from pebble.families import family_of, read_workload
 from pebble.reports.bound import bound_workload

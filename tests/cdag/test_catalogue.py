@@ -12,7 +12,7 @@ from pebble.errors import InputError, UnknownNameError
 from pebble.families import DAG_FAMILIES as FAMILIES
 from pebble.families import build_dag
 from pebble.game import Variant
-from pebble.game.statistics import dag_statistics
+from pebble.game.instance import dag_statistics
 from tests.cdag.strategies import any_dags
 
 

@@ -19,7 +19,7 @@ from pebble.certificate.schedules import Memory, traffic_of
 from pebble.certificate.statement import ClaimedWidths, Workload, read_workload
 from pebble.certificate.upper import ScheduleTraffic
 from pebble.certificate.upper_chain import Shape, check_chain
-from pebble.proof import upper
+from pebble.proof import certificate as writer
 from pebble.proof.certificate import workload_statement
 from pebble.schedules.explicit.attention import attention_chain
 from pebble.schedules.explicit.chain import NOTHING, Band, Chain, ChainPlan, Handed
@@ -104,9 +104,9 @@ def test_what_the_checker_takes_is_legal(seed: int) -> None:
 
         plan = ChainPlan("rows", tuple((band, 1) for band in bands), chain, FastMemory.of_values(10**9), {}, {}, 0)
         workload = read_workload(workload_statement(work), "workload")
-        with patch.object(upper, "handed_on", handed_on), patch.object(chain_moves, "handed_on", handed_on):
+        with patch.object(writer, "handed_on", handed_on), patch.object(chain_moves, "handed_on", handed_on):
             try:
-                spec = traffic_of(workload, Memory(10**9), upper._bands(plan), "schedule")
+                spec = traffic_of(workload, Memory(10**9), writer._bands(plan), "schedule")
             except RefusedError:
                 continue
             loads, stores = ({x: n for x, n in traffic.items() if n} for traffic in (spec.loads, spec.stores))
@@ -114,7 +114,7 @@ def test_what_the_checker_takes_is_legal(seed: int) -> None:
                 "bands", "", work, loads, stores, spec.peak, FastMemory.of_values(spec.peak), 0, plan
             )
             assert replay(schedule) <= spec.peak
-            in_bytes += fits_in_bytes(workload, upper._bands(plan), plan, rnd)
+            in_bytes += fits_in_bytes(workload, writer._bands(plan), plan, rnd)
         taken += 1
         corners = [*(band.enter for band in bands), *(value.leave for value in handed.values())]
         turned += any(item != NO_CORNER and item.turned for item in corners)
@@ -170,9 +170,9 @@ def test_panels_without_a_second_product(seed: int) -> None:
             return known[id(before), id(after)]
 
         plan = ChainPlan("rows", tuple((band, 1) for band in bands), chain, FastMemory.of_values(10**9), {}, {}, 0)
-        with patch.object(upper, "handed_on", handed_on), patch.object(chain_moves, "handed_on", handed_on):
+        with patch.object(writer, "handed_on", handed_on), patch.object(chain_moves, "handed_on", handed_on):
             try:
-                spec = check_chain(Shape(m, k, f, 0, 2), 10**9, upper._bands(plan), "schedule")
+                spec = check_chain(Shape(m, k, f, 0, 2), 10**9, writer._bands(plan), "schedule")
             except RefusedError:
                 continue
             played = weigh(plan, ALIKE)

@@ -11,7 +11,7 @@ import pytest
 
 import pebble
 from pebble.bounds.memories import buffer_lower_bound
-from pebble.cdag.gemm import gemm_dag
+from pebble.cdag.products import gemm_dag
 from pebble.certificate import RefusedError, check
 from pebble.cli import main
 from pebble.errors import InputError

@@ -13,7 +13,7 @@ import pytest
 import pebble
 from pebble.cli import main
 from pebble.counters import read_profile
-from pebble.counters.devices import MACHINES
+from pebble.counters.profile import MACHINES
 from pebble.errors import InputError
 from pebble.models.machine import machine_names
 from pebble.reports.ncu_row import COLUMNS, kit_rows, measured_row

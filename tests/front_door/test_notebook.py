@@ -19,7 +19,7 @@ from pebble.cli import COMMANDS
 from pebble.families import DAG_FAMILIES, FAMILIES
 from pebble.reports.columns import for_reader
 from pebble.solvers import solve
-from pebble.system import progress
+from pebble.system import clock
 
 GEMM = pebble.Gemm(512, 512, 512)
 KERNEL: dict[str, Any] = {"cache": "1MiB", "sms": 8}
@@ -247,9 +247,9 @@ def test_a_bar_is_shown_where_it_is_seen_and_can_be_left_out(monkeypatch: pytest
         def close(self) -> None:
             entries.append(("closed", 0, 0))
 
-    monkeypatch.setattr(progress, "watched", lambda: True)
-    monkeypatch.setattr(progress, "find_spec", lambda name: name)
-    monkeypatch.setattr(progress, "import_module", lambda name: argparse.Namespace(tqdm=Line))
+    monkeypatch.setattr(clock, "watched", lambda: True)
+    monkeypatch.setattr(clock, "find_spec", lambda name: name)
+    monkeypatch.setattr(clock, "import_module", lambda name: argparse.Namespace(tqdm=Line))
     pebble.compare(GEMM, ["row", "hilbert"], **KERNEL)
     assert {what for what, _, _ in entries[:2]} == {"hilbert", "row"}
     assert [at for _, *at in entries[:2]] == [[1, 2], [2, 2]]
@@ -270,4 +270,4 @@ def test_a_bar_is_shown_where_it_is_seen_and_can_be_left_out(monkeypatch: pytest
 
 
 def test_nobody_watches_a_file() -> None:
-    assert progress.watched() == ("ipykernel" in sys.modules or sys.stderr.isatty())
+    assert clock.watched() == ("ipykernel" in sys.modules or sys.stderr.isatty())

@@ -2,7 +2,7 @@
 
 import pytest
 
-from pebble.cdag.gemm import gemm_dag
+from pebble.cdag.products import gemm_dag
 from pebble.cdag.validate import DagError
 from pebble.errors import IllegalMoveError, InputError
 from pebble.game import Game, Move, Pebbling, Variant, minimum_capacity, replay

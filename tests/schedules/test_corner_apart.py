@@ -12,8 +12,7 @@ from pebble.certificate.statement import ClaimedWidths as WidthsOfChecker
 from pebble.certificate.statement import read_workload
 from pebble.certificate.upper_remainder import check_remainder
 from pebble.families import lower_bound
-from pebble.proof.certificate import FORMAT, VERSION, workload_statement
-from pebble.proof.upper import upper_claim
+from pebble.proof.certificate import FORMAT, VERSION, upper_claim, workload_statement
 from pebble.reports.bound import bound_workload
 from pebble.schedules.explicit import best_gemm_schedule
 from pebble.schedules.explicit.ffn import ffn_schedules

@@ -16,8 +16,8 @@ from pebble.schedules.gemm import GemmKernel, cluster_tiles
 from pebble.schedules.orders import OrderParams, parse_order
 from pebble.schedules.tile import TileShape
 from pebble.traces import Trace
+from pebble.traces.program import Walk
 from pebble.traces.touches import Clock, timed_trace
-from pebble.traces.walk import Walk
 from pebble.workloads import Gemm
 from tests.schedules.lockstep import lockstep_trace, waves
 

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
-from pebble.cdag.conv2d import conv2d_dag
+from pebble.cdag.products import conv2d_dag
 from pebble.certificate import RefusedError, check
 from pebble.certificate.statement import ClaimedWidths as WidthsOfChecker
 from pebble.certificate.statement import read_workload
@@ -17,8 +17,7 @@ from pebble.errors import InfeasibleError
 from pebble.families import family_of, lower_bound
 from pebble.game import Game, Move, Pebbling, moves_cost
 from pebble.game.referee import replay
-from pebble.proof.certificate import FORMAT, VERSION, workload_statement
-from pebble.proof.upper import upper_claim
+from pebble.proof.certificate import FORMAT, VERSION, upper_claim, workload_statement
 from pebble.reports.bound import bound_workload
 from pebble.schedules.explicit.conv2d import ConvProduct, ConvSchedule, Passing
 from pebble.schedules.explicit.conv2d_search import best_conv_schedule, conv_schedules

@@ -11,8 +11,7 @@ from hypothesis import strategies as st
 
 from pebble.certificate.statement import read_workload
 from pebble.errors import InfeasibleError
-from pebble.proof.certificate import workload_statement
-from pebble.proof.upper import upper_claim
+from pebble.proof.certificate import upper_claim, workload_statement
 from pebble.schedules.explicit.attention import attention_chain
 from pebble.schedules.explicit.chain import SIDES, Chain, handed_on
 from pebble.schedules.explicit.chain_bands import best_band, wider_band

@@ -9,8 +9,7 @@ from hypothesis import strategies as st
 
 from pebble.certificate.statement import read_workload
 from pebble.errors import InfeasibleError
-from pebble.proof.certificate import workload_statement
-from pebble.proof.upper import upper_claim
+from pebble.proof.certificate import upper_claim, workload_statement
 from pebble.schedules.explicit import ExplicitProduct, best_gemm_schedule
 from pebble.schedules.explicit.corner import Corner, Side, best_corner
 from pebble.schedules.explicit.gemm import AXES, Band, BandedProduct, other_axes

@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pebble.bounds import LowerBound, memories
-from pebble.cdag.gemm import gemm_dag
+from pebble.cdag.products import gemm_dag
 from pebble.errors import InfeasibleError
 from pebble.families.gemm import GEMM
 from pebble.game import BufferModel, Game, Move, Pebbling, replay

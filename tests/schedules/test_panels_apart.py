@@ -13,8 +13,7 @@ from pebble.certificate.statement import read_workload
 from pebble.certificate.upper_chain import Shape
 from pebble.certificate.upper_panels import check_panels
 from pebble.families import lower_bound
-from pebble.proof.certificate import workload_statement
-from pebble.proof.upper import upper_claim
+from pebble.proof.certificate import upper_claim, workload_statement
 from pebble.reports.bound import bound_workload
 from pebble.schedules.explicit.chain import SIDES, Chain
 from pebble.schedules.explicit.chain_remainder import PanelsWithRemainder, best_panels_with_remainder

@@ -15,8 +15,7 @@ from pebble.certificate.schedules import check_phases, check_upper_bytes
 from pebble.certificate.statement import ClaimedWidths as WidthsOfChecker
 from pebble.certificate.statement import read_workload
 from pebble.certificate.upper_chain import Shape as ShapeOfChecker
-from pebble.proof.certificate import workload_statement
-from pebble.proof.upper import _plan
+from pebble.proof.certificate import _plan, workload_statement
 from pebble.reports.bound import bound_workload
 from pebble.schedules.explicit.blocked import blocked_products
 from pebble.schedules.explicit.chain import SIDES, Chain, chain_bytes

@@ -11,8 +11,7 @@ from pebble.certificate import RefusedError
 from pebble.certificate.schedules import Memory, check_upper_bytes, traffic_of
 from pebble.certificate.statement import read_workload
 from pebble.families import family_of, lower_bound
-from pebble.proof.certificate import workload_statement
-from pebble.proof.upper import upper_claim
+from pebble.proof.certificate import upper_claim, workload_statement
 from pebble.reports.bound import bound_workload
 from pebble.schedules.explicit.attention import _with_row_state, attention_schedules, best_attention_schedule
 from pebble.schedules.explicit.moves import gemm_moves

@@ -15,8 +15,7 @@ from pebble.certificate.statement import ClaimedWidths as WidthsOfChecker
 from pebble.certificate.statement import read_workload
 from pebble.certificate.upper import ScheduleTraffic
 from pebble.errors import InfeasibleError
-from pebble.proof.certificate import workload_statement
-from pebble.proof.upper import upper_claim
+from pebble.proof.certificate import upper_claim, workload_statement
 from pebble.schedules.explicit import ExplicitProduct, best_gemm_schedule
 from pebble.schedules.explicit.blocked import blocked_products
 from pebble.schedules.explicit.chain import SIDES, Chain, ChainPlan, handed_on, placed

@@ -4,7 +4,7 @@ import random
 
 import pytest
 
-from pebble.cdag.gemm import gemm_dag
+from pebble.cdag.products import gemm_dag
 from pebble.families import lower_bound
 from pebble.game import Game
 from pebble.game.referee import replay

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 import pebble
 from pebble.bounds.memories import buffer_lower_bound
-from pebble.cdag.ffn import ffn_dag
+from pebble.cdag.products import ffn_dag
 from pebble.errors import InputError
 from pebble.families import accounting, read_workload
 from pebble.game import BufferModel, Game, minimum_capacity, replay

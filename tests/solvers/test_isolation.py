@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 
-from pebble.cdag.gemm import gemm_dag
+from pebble.cdag.products import gemm_dag
 from pebble.errors import IllegalMoveError, InputError, PebbleError, UnknownNameError
 from pebble.families import build_dag
 from pebble.solvers import solve

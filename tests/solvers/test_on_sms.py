@@ -13,8 +13,7 @@ from hypothesis import strategies as st
 
 import pebble
 from pebble.cdag.attention import attention_dag
-from pebble.cdag.ffn import ffn_dag
-from pebble.cdag.gemm import gemm_dag
+from pebble.cdag.products import ffn_dag, gemm_dag
 from pebble.errors import InputError
 from pebble.game import BufferModel, Game, Pebbling, minimum_capacity, moves_cost, replay
 from pebble.models.machine import load_machine

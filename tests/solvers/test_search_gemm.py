@@ -8,7 +8,7 @@ import random
 import numpy as np
 import pytest
 
-from pebble.cdag.gemm import gemm_dag
+from pebble.cdag.products import gemm_dag
 from pebble.game import Game, Pebbling, Variant
 from pebble.game.referee import replay
 from pebble.solvers import search

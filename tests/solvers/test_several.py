@@ -12,8 +12,7 @@ from hypothesis import strategies as st
 
 from pebble.bounds.splits import cheapest_split
 from pebble.cdag.attention import attention_dag
-from pebble.cdag.ffn import ffn_dag
-from pebble.cdag.gemm import gemm_dag
+from pebble.cdag.products import ffn_dag, gemm_dag
 from pebble.errors import InfeasibleError, InputError
 from pebble.game import BufferModel, Game, minimum_capacity, replay
 from pebble.solvers import SolveResult, solve

@@ -259,7 +259,7 @@ def test_large_games_have_a_bound_at_once():
 def test_the_milp_alone_proves_2x2x2_at_every_capacity():
     # `solve` never gets that far, because the segment bound meets the heuristic; HiGHS needs a process without ortools
     code = (
-        "from pebble.cdag.gemm import gemm_dag; from pebble.game import Game\n"
+        "from pebble.cdag.products import gemm_dag; from pebble.game import Game\n"
         "from pebble.system.isolation.highs import minimise; from pebble.solvers.milp import MilpModel\n"
         "game = Game.from_dag(gemm_dag(2, 2, 2), 'in-place')\n"
         "for S in (3, 4, 5, 6):\n"

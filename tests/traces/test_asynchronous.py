@@ -22,8 +22,7 @@ from pebble.simulation import KernelConfig
 from pebble.traces import Trace, TraceChunk, by_lines, following
 from pebble.traces.asynchronous import Speeds, asynchronous_trace
 from pebble.traces.layout import Layout
-from pebble.traces.program import Group, Phase, Steps
-from pebble.traces.walk import Walk
+from pebble.traces.program import Group, Phase, Steps, Walk
 from pebble.workloads.base import Workload
 
 SPEEDS = speeds_of(load_machine("h100-sxm5-80gb"), "bf16")

@@ -16,15 +16,13 @@ from pebble.schedules.explicit.chain_search import best_chain_plan
 from pebble.schedules.explicit.ffn import ffn_chain
 from pebble.schedules.tile import TileShape
 from pebble.simulation import KernelConfig
-from pebble.webpage import documents, sweeps
+from pebble.webpage import documents, gaps
 from pebble.webpage.bands import bands_of, height_of
 from pebble.webpage.documents import Document, read_document
 from pebble.webpage.drawing import Frame, binary_ticks, decimal_ticks
-from pebble.webpage.gaps import _BEST_IS_SIMULATED, Bar, gap_table
-from pebble.webpage.measured import pairs
+from pebble.webpage.gaps import _BEST_IS_SIMULATED, Bar, gap_table, pairs, swept
 from pebble.webpage.page import page_of
 from pebble.webpage.pebblings import stepper_of
-from pebble.webpage.sweeps import swept
 from pebble.webpage.walks import SIDE, blocks_of, walks_of
 from pebble.workloads import Attention, Ffn, Gemm
 from pebble.workloads.base import Workload
@@ -290,7 +288,7 @@ def test_a_sweep_is_told_question_by_question(tmp_path: Path, monkeypatch: pytes
     monkeypatch.setattr(documents, "MAX_STORE_ROWS", 4)
     with pytest.raises(InputError, match="got over 4 rows"):
         pebble.report(tmp_path / "s.duckdb")
-    monkeypatch.setattr(sweeps, "MAX_ROWS", 2)
+    monkeypatch.setattr(gaps, "MAX_ROWS", 2)
     with pytest.raises(InputError, match="got 3 questions, expected at most 2"):
         pebble.report(path)
 

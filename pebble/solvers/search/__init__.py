@@ -12,8 +12,8 @@ from fractions import Fraction
 from importlib import import_module
 from pathlib import Path
 
-from pebble.cdag.gemm import gemm_dag
 from pebble.cdag.patterns import diamond_dag, tree_dag
+from pebble.cdag.products import gemm_dag
 from pebble.game import BufferModel, Game, Variant
 from pebble.solvers.gemm_shape import Shape, recognise
 from pebble.solvers.heuristic import solve_alone

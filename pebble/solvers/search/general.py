@@ -17,7 +17,7 @@ from pebble.solvers.search.bits import EXHAUSTED, FULL
 from pebble.solvers.search.dag_counts import count_game
 from pebble.solvers.search.dag_model import build_dag_model
 from pebble.solvers.search.ideals import BYTES_PER_IDEAL, make_ideals
-from pebble.system.memory import memory_allowance
+from pebble.system.parallel import memory_allowance
 
 BEAM_WIDTHS = (30, 300, 3000)
 BEAM_SHARE = 0.1  # of the time left, each

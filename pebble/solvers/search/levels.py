@@ -12,7 +12,7 @@ from pebble.game import Move
 from pebble.solvers.result import Incumbent
 from pebble.solvers.search.bits import EXHAUSTED, FOUND, FULL, GROW, I32, RUNNING
 from pebble.solvers.search.positions import LEVELS, Positions, make_positions, position_bytes, rehash_positions
-from pebble.system.memory import memory_allowance
+from pebble.system.parallel import memory_allowance
 
 Table = I32
 

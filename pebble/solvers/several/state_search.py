@@ -29,7 +29,7 @@ from pebble.solvers.several.rules import (
     weight_unit,
 )
 from pebble.solvers.several.steps import expand
-from pebble.system.memory import memory_allowance
+from pebble.system.parallel import memory_allowance
 from pebble.units import ceil_div
 
 _SLICE_SECONDS = 0.05

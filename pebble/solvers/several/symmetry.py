@@ -23,7 +23,7 @@ def automorphisms(game: Game) -> tuple[tuple[Map, ...], tuple[Map, ...]]:
 
     Examples
     --------
-    >>> from pebble.cdag.gemm import gemm_dag
+    >>> from pebble.cdag.products import gemm_dag
     >>> len(automorphisms(Game.from_dag(gemm_dag(2, 2, 2)))[0])
     16
     """
@@ -44,7 +44,7 @@ def task_orbits(game: Game) -> tuple[tuple[int, ...], tuple[Map, ...]]:
 
     Examples
     --------
-    >>> from pebble.cdag.gemm import gemm_dag
+    >>> from pebble.cdag.products import gemm_dag
     >>> len(task_orbits(Game.from_dag(gemm_dag(2, 2, 3)))[0])
     1
     """
