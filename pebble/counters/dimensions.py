@@ -21,8 +21,8 @@ from dataclasses import dataclass
 from math import exp, log, sqrt
 from typing import NamedTuple
 
-from pebble.counters.kernels import Tile
 from pebble.counters.laws import Law, laws_of
+from pebble.counters.names import Tile
 from pebble.counters.quantities import SECTOR_BYTES
 from pebble.counters.shapes import UNTOLD_BYTES, WARP
 from pebble.errors import InputError

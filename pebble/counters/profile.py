@@ -5,6 +5,7 @@ read.
 from __future__ import annotations
 
 import re
+import shlex
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import NamedTuple

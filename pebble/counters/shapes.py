@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from math import isqrt
 
-from pebble.counters.kernels import Tile, tile_of, value_bytes
+from pebble.counters.names import Tile, tile_of, value_bytes
 from pebble.counters.profile import Launch
 from pebble.counters.quantities import SECTOR_BYTES
 from pebble.counters.stores import VALUE_BYTES, StoreVerdict, read_stores

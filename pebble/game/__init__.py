@@ -51,8 +51,8 @@ What holds between the models of memories, with S per SM, where every task is do
 """
 
 from pebble.game.buffer_model import SINGLE, BufferModel, Topology
-from pebble.game.instance import Game, Task, check_capacity, minimum_capacity
-from pebble.game.moves import Cost, Move, Op, Pebbling, Variant, at_sm, moves_cost, read_moves
+from pebble.game.instance import Game, Task, Variant, check_capacity, minimum_capacity
+from pebble.game.moves import Cost, Move, Op, Pebbling, at_sm, moves_cost, read_moves
 from pebble.game.referee import Replay, SmTraffic, replay
 
 __all__ = [

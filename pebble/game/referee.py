@@ -30,8 +30,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from pebble.errors import IllegalMoveError, VerificationError
-from pebble.game.instance import Game
-from pebble.game.moves import Cost, Move, Pebbling, Variant, as_cost
+from pebble.game.instance import Game, Variant
+from pebble.game.moves import Cost, Move, Pebbling, as_cost
 
 if TYPE_CHECKING:
     import networkx as nx

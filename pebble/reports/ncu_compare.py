@@ -8,8 +8,9 @@ from math import log
 from typing import TYPE_CHECKING, Any, Unpack
 
 from pebble.counters import Launch, Profile
-from pebble.counters.kernels import Operation, choose, kind_of, tile_of
+from pebble.counters.kernels import choose
 from pebble.counters.limits import Limit, limit_of
+from pebble.counters.names import Operation, kind_of, tile_of
 from pebble.counters.profile import MACHINES
 from pebble.counters.shapes import read_shapes
 from pebble.errors import InputError, check_flag

@@ -6,7 +6,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from pebble.counters import Launch, Profile
-from pebble.counters.kernels import Operation, choose, computes
+from pebble.counters.kernels import choose, computes
+from pebble.counters.names import Operation
 from pebble.counters.shapes import ShapeReading, read_shapes, stored_sectors, stores_of
 from pebble.counters.stores import StoreVerdict, read_heads
 from pebble.errors import InputError

@@ -11,7 +11,7 @@ import pytest
 import pebble
 from pebble.cli import main
 from pebble.counters.dimensions import Sample, recover
-from pebble.counters.kernels import Tile
+from pebble.counters.names import Tile
 from pebble.errors import InputError
 from tests.counters.synthetic import long_lines, wide_lines
 

@@ -12,7 +12,8 @@ from hypothesis import strategies as st
 import pebble
 from pebble.cli import main
 from pebble.counters import Launch, Metric
-from pebble.counters.kernels import Operation, choose, computes, critical_kernel, kind_of, tile_of, value_bytes
+from pebble.counters.kernels import choose, computes, critical_kernel
+from pebble.counters.names import Operation, kind_of, tile_of, value_bytes
 from pebble.counters.profile import Profile
 from pebble.counters.shapes import read_shapes, stored_sectors, stores_of, value_sizes
 from pebble.counters.stores import read_heads, read_stores

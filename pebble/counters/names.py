@@ -1,0 +1,112 @@
+"""What a kernel's name says: what it computes, its tile, its data types."""
+
+from __future__ import annotations
+
+import re
+from enum import StrEnum
+from typing import NamedTuple
+
+_ATTENTION = re.compile(r"flash|fmha|sdpa|attention|attn", re.IGNORECASE)
+_PRODUCT = re.compile(
+    r"gemm|matmul|nvjet|xmma|cublas|tensorop|wgmma|[_:]mm[_(<]|\bmm_|_dot_|einsum|addmm|linear", re.IGNORECASE
+)
+_LIBRARY_TYPES = re.compile(r"nvjet(?:_sm[0-9]+)?_([a-z])[a-z]([a-z])_")
+_LIBRARY_BYTES = {"q": 1, "r": 1, "t": 2, "h": 2, "s": 4}
+_TILES = (
+    re.compile(r"tilesize([0-9]+)x([0-9]+)x([0-9]+)"),
+    re.compile(r"nvjet[a-z0-9_]*?_([0-9]+)x([0-9]+)_([0-9]+)x[0-9]+"),
+    re.compile(r"(?<![0-9x])([0-9]{2,3})x([0-9]{2,3})(?:x([0-9]{1,3}))?(?:_([0-9]+)x[0-9]+)?(?![0-9])"),
+)
+_NETWORK = re.compile(r"(?<![a-z])(?:ffn|mlp|feed_?forward)|swiglu|geglu", re.IGNORECASE)
+_SQUARE = re.compile(r"<(?:\(int\))?(8|16|32|64|128|256)>")
+_SIDES = range(8, 513)
+
+
+class Operation(StrEnum):
+    """What a kernel computes."""
+
+    GEMM = "gemm"
+    FFN = "ffn"
+    ATTENTION = "attention"
+    OTHER = "other"
+
+
+class Tile(NamedTuple):
+    """A block tile; ``bk`` 0 where the name does not say it."""
+
+    bm: int
+    bn: int
+    bk: int = 0
+
+    def __str__(self) -> str:
+        return f"{self.bm}x{self.bn}" + (f"x{self.bk}" if self.bk else "")
+
+
+def kind_of(name: str) -> Operation:
+    """What the name says that it computes.
+
+    Examples
+    --------
+    >>> [str(kind_of(name)) for name in ("nvjet_sm90_tst_128x64_64x8_1x2_h_bz_NNT", "flash_fwd_kernel", "vecAdd")]
+    ['gemm', 'attention', 'other']
+    >>> str(kind_of("ffn_kernel")), str(kind_of("mlp_up_gemm"))
+    ('ffn', 'gemm')
+    """
+    if _ATTENTION.search(name):
+        return Operation.ATTENTION
+    if _PRODUCT.search(name):  # one product of a network too
+        return Operation.GEMM
+    return Operation.FFN if _NETWORK.search(name) else Operation.OTHER
+
+
+def tile_of(name: str) -> Tile | None:
+    """The block tile that the name of a GEMM kernel says.
+
+    Examples
+    --------
+    >>> str(tile_of("sm80_xmma_gemm_f32f32_f32f32_f32_nn_n_tilesize128x64x8_stage3"))
+    '128x64x8'
+    >>> str(tile_of("ampere_bf16_s16816gemm_bf16_128x256_ldg8_f2f_stages_64x3_nn"))
+    '128x256'
+    >>> str(tile_of("gemm_tiled_kernel<32>"))
+    '32x32'
+    """
+    for pattern in _TILES:
+        result = pattern.search(name)
+        if result:
+            bm, bn = int(result[1]), int(result[2])
+            bk = int(result[3]) if result.lastindex and result.lastindex >= 3 and result[3] else 0
+            if bm in _SIDES and bn in _SIDES and bk <= 512:
+                return Tile(bm, bn, bk)
+    square = _SQUARE.search(name)
+    return Tile(int(square[1]), int(square[1])) if square else None
+
+
+def value_bytes(name: str) -> tuple[tuple[int, ...], tuple[int, ...]]:
+    """Bytes of an input and of an output value that the name allows; all of 1, 2 and 4 where it says nothing.
+
+    Of 8 is only a name that says so.
+
+    Examples
+    --------
+    >>> value_bytes("gemm_kernel(const float *, float *)"), value_bytes("ampere_bf16_s16816gemm_bf16_128x256")
+    (((4,), (4,)), ((2,), (2,)))
+    >>> value_bytes("cutlass_80_tensorop_d884gemm_64x64_16x4_nn_align1")
+    ((8,), (8,))
+    """
+    library = _LIBRARY_TYPES.search(name)
+    if library and library[1] in _LIBRARY_BYTES and library[2] in _LIBRARY_BYTES:
+        return (_LIBRARY_BYTES[library[1]],), (_LIBRARY_BYTES[library[2]],)
+    lower = name.lower()
+    eight = bool(re.search(r"e4m3|e5m2|fp8", lower))
+    sixteen = bool(re.search(r"bf16|bfloat16|half|fp16|(?<![a-z])f16|hgemm|h16816", lower))
+    full = bool(re.search(r"float\b(?!16)|f32|fp32|sgemm|tf32", lower))
+    double = bool(re.search(r"double\b|(?<![a-z])f64|fp64|dgemm|d884", lower))
+    if eight:
+        return (1,), (1, 2, 4)
+    if sixteen:  # f32 beside it names the accumulator more often than the output
+        return (2,), (2, 4) if re.search(r"f32_f32|float\s*\*", lower) and "16_f32_f32" not in lower else (2,)
+    if full or double:
+        sizes = (4,) * full + (8,) * double
+        return sizes, sizes
+    return (1, 2, 4), (1, 2, 4)
