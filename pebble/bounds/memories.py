@@ -9,18 +9,15 @@ r"""Lower bounds on traffic into SMs, for buffers of their own, pooled or connec
 - **connected**: without copies and second pebbles, a game of :math:`P` memories is a legal game of one memory of
   :math:`P S` with the same loads and stores at most: :math:`L + W \ge B_{pool}`. And :math:`L + W + R \ge B_{sum}`.
   With :math:`T = L + W + \omega \cdot \text{hops}` and hops :math:`\ge R`: :math:`T \ge (1 - \omega) B_{pool} + \omega
-  B_{sum}`, linear in :math:`\omega`. Groups of :math:`g` SMs taken as one memory each give a third inequality, :math:`L
-  + W +` (copies between groups) :math:`\ge B_g`; in the all-to-all net, averaged over all groupings, :math:`L + W + R
-  (P - g) / (P - 1) \ge B_g`. Since :math:`B_g` falls like :math:`1 / \sqrt g`, these lie below the line between the
-  other two: the line is the envelope of all we can prove there.
-  For :math:`\omega > 1`, copies cost at least what they would at 1: :math:`T \ge L + W + R \ge B_{sum}`. In all of this
-  page :math:`\omega` stands for :math:`\min(\omega, 1)`.
+  B_{sum}`. Groups of SMs taken as one memory each give more such inequalities; the best sum of them is a linear program
+  (`pebble.bounds.groupings`). For :math:`\omega \ge 1`: :math:`T \ge L + W + R \ge B_{sum}`.
 - **clusters** of :math:`c` SMs: no copy leaves a cluster, so :math:`B_{pool}` becomes the sm-local bound for
   :math:`\lceil P / c \rceil` memories of :math:`c S`.
-- **two partitions** (1 hop inside, 2 across; :math:`R` = inside + across): with :math:`B_{half}` for two memories of
-  :math:`P S / 2`, :math:`T \ge (1 - 2 \omega) B_{pool} + \omega B_{half} + \omega B_{sum}` for :math:`\omega \le 1/2`,
-  and :math:`T \ge (1 - \omega) B_{half} + \omega B_{sum}` for :math:`\omega \ge 1/2`.
-- **ring, mesh**: hops are at least 1, so the line for all-to-all holds; the longer ways are not used.
+- **two partitions** (1 hop inside, 2 across), with :math:`B_{half}` for two memories of :math:`P S / 2`: the program
+  says :math:`T \ge (1 - 2 \omega) B_{pool} + \omega B_{half} + \omega B_{sum}` for :math:`\omega \le 1/2`, and above
+  that :math:`T \ge (1 - \omega) B_{half} + \omega B_{sum}`.
+- **ring**: arcs of :math:`g` SMs as one memory each, :math:`T \ge B_g` for :math:`g` about :math:`1 / \omega`.
+- **mesh**: hops are at least 1, so the line for all-to-all holds.
 - **multicast**: one read of slow memory may feed up to :math:`c` SMs of a cluster. The values that enter SMs are still
   bounded by :math:`B_{sum}`; the reads are fewer. With :math:`M` reads: :math:`M + W \ge` the sm-local bound for
   :math:`\lceil P / c \rceil` memories of :math:`c S` (a cluster as one memory takes a multicast as one load), and
@@ -44,7 +41,7 @@ computed once. In bytes every transfer costs the narrowest width, and what surel
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from math import ceil, floor
@@ -52,6 +49,7 @@ from typing import Any
 
 from pebble.bounds.accounting import Accounting, bytes_at_least, lower_bound
 from pebble.bounds.base import LowerBound, SingleClaim, Theorem
+from pebble.bounds.groupings import Grouping, best_program, groupings
 from pebble.bounds.lines import LineProblem
 from pebble.bounds.splits import busiest_sm, least_over_splits
 from pebble.errors import InfeasibleError, InputError
@@ -173,29 +171,33 @@ def buffer_lower_bound(
         shared = "any split of the work" if most is None else "balanced"
         method = "one memory of all SMs" if everything == pooled else f"segment accounting per SM, {shared}"
     else:
-        value, more = _connected(
-            buffers, everything, lambda group: _grouped(problem, capacity, sms, group, most, pooled)
-        )
-        method = "(1 - omega) pooled + omega per SM"
+        ways = groupings(buffers.net)
+        bounds = [_grouped(problem, capacity, sms, way.sms, most, pooled) for way in ways]
+        value, more = _connected(buffers, ways, bounds)
+        method = "(1 - omega) pooled + omega per SM" if "program" not in more else "linear program over groups of SMs"
         parts |= more
     extra = bytes_at_least(workload, 0)
     total = floor(workload.narrowest_bytes * value) + extra
     return LowerBound(floor(value), total, capacity, Memories(method, floor(value), parts))
 
 
-def _connected(buffers: BufferModel, everything: int, grouped: Callable[[int], int]) -> tuple[Fraction, dict[str, Any]]:
-    """The bound with copies between SMs, and what it is put together from; ``grouped``: with so many SMs as one."""
+def _connected(
+    buffers: BufferModel, ways: Sequence[Grouping], bounds: Sequence[int]
+) -> tuple[Fraction, dict[str, Any]]:
+    """The bound with copies between SMs, and what it is put together from; ``bounds``: of each way to group the SMs."""
     net, omega = buffers.net, min(buffers.omega, Fraction(1))
-    slow = grouped(net.group)
-    value, halves = (1 - omega) * slow + omega * everything, {}
-    if net.name == "partitions-2":
-        half = grouped(buffers.sms // 2)
-        value = (1 - omega) * half + omega * everything
-        if 2 * omega <= 1:
-            value = (1 - 2 * omega) * slow + omega * half + omega * everything
-        halves = {"half_elements": half}
+    value, multipliers = best_program(bounds, ways, buffers.omega)
     given = [buffers.omega.numerator, buffers.omega.denominator]
-    return value, {**halves, "omega": given, "topology": net.name, "slow_elements": slow}
+    parts: dict[str, Any] = {"omega": given, "topology": net.name, "slow_elements": bounds[0]}
+    if net.name == "partitions-2":
+        parts = {"half_elements": bounds[1], **parts}
+    elif value > (1 - omega) * bounds[0] + omega * bounds[-1]:
+        parts["program"] = [
+            {"sms": way.sms, "elements": bound, "multiplier": [y.numerator, y.denominator]}
+            for way, bound, y in zip(ways, bounds, multipliers, strict=True)
+            if y
+        ]
+    return value, parts
 
 
 def of_sms(problem: Accounting) -> Accounting:

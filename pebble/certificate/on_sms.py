@@ -24,6 +24,12 @@ ceil(P / g) memories of g S: the first theorem again, for L + W + copies between
 w (L + W + R), so the cost is at least (1 - w) B_one + w B_apart. In clusters no copy leaves a cluster, so the bound of
 clusters as one memory each stands for B_one. In two partitions a copy between them takes two hops: the cost is at least
 (1 - 2 w) B_one + w B_half + w B_apart for w <= 1/2, and (1 - w) B_half + w B_apart above.
+
+**Ring.** Cut the ring into arcs of g SMs, the last perhaps shorter, and take each as one memory: loads, stores and the
+copies that cross are at least B_g. Turn the arcs to each of the P places: ceil(P / g) of the P edges are ends of arcs,
+so a copy over h edges crosses in at most h ceil(P / g) of them. On average L + W + (ceil(P / g) / P) hops >= B_g; for
+all SMs as one memory nothing crosses. So with multipliers y_g >= 0 that sum to 1 at most, and with sum of
+y_g ceil(P / g) / P <= omega over the arcs, the cost is at least the sum of y_g B_g.
 """
 
 from __future__ import annotations
@@ -45,7 +51,8 @@ FAMILIES = ("gemm", "ffn", "attention")
 
 def check_on_sms(stated: Workload, claim: dict[str, Any], at: str) -> str:
     """Check one claim of a lower bound on several SMs and say it in a sentence."""
-    fields(claim, at, ("claim", "sms", "capacity_elements", "buffers", "elements", "bytes", "as_one", "groups"))
+    required = ("claim", "sms", "capacity_elements", "buffers", "elements", "bytes", "as_one", "groups")
+    fields(claim, at, required, ("program",))
     if stated.family not in FAMILIES:
         raise RefusedError("statement.workload.family", f"these theorems are about {', '.join(FAMILIES)}")
     workload = without_initial(stated)
@@ -73,6 +80,10 @@ def check_on_sms(stated: Workload, claim: dict[str, Any], at: str) -> str:
     value, said = Fraction(of(1)), "sm-local"
     if kind == "connected":
         value, said = _connected(buffers, sms, of, f"{at}.buffers")
+        if "program" in claim:
+            if buffers["topology"] != "ring":
+                raise RefusedError(f"{at}.program", f"multipliers are for a ring, not for {buffers['topology']}")
+            value = _ring(sms, fraction(buffers["omega"], f"{at}.buffers.omega"), of, claim["program"], f"{at}.program")
     elements, total = floor(value), floor(value * workload.narrow) + workload.bytes_of(0)
     equal(claim["elements"], elements, f"{at}.elements", "elements moved, at least")
     equal(claim["bytes"], total, f"{at}.bytes", "bytes moved, at least")
@@ -81,6 +92,24 @@ def check_on_sms(stated: Workload, claim: dict[str, Any], at: str) -> str:
         f"the work is split, costs at least {elements:,} elements, {total:,} bytes (atomic adds allowed, nothing "
         "computed again)"
     )
+
+
+def _ring(sms: int, omega: Fraction, of: Callable[[int], int], program: Any, at: str) -> Fraction:
+    """What multipliers of arcs prove."""
+    value, total, crossing = Fraction(0), Fraction(0), Fraction(0)
+    for number, item in enumerate(array(program, at, 1, 4)):
+        where = f"{at}[{number}]"
+        fields(item, where, ("sms", "multiplier"))
+        size = integer(item["sms"], f"{where}.sms", 1, sms)
+        multiplier = fraction(item["multiplier"], f"{where}.multiplier")
+        value += multiplier * of(size)
+        total += multiplier
+        crossing += multiplier * Fraction(-(-sms // size) if size < sms else 0, sms)
+    if total > 1:
+        raise RefusedError(at, f"the multipliers add up to {total}, more than a load costs")
+    if crossing > omega:
+        raise RefusedError(at, f"a hop is charged {crossing}, more than it costs, {omega}")
+    return value
 
 
 def _as_one(workload: Workload, capacity: int, proof: Any, at: str) -> int:

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from pebble.bounds.accounting import Accounting, bytes_at_least, lower_bound
+from pebble.bounds.groupings import Grouping, best_program, groupings
 from pebble.bounds.line_search import LineBound
 from pebble.bounds.memories import of_sms
 from pebble.bounds.segments import Piece, Segments
@@ -56,22 +57,16 @@ def sm_certificate(given: Accounting, capacity: int, buffers: BufferModel) -> di
         raise InputError(f"--certificate: got buffers {buffers}, expected sm-local or connected, on several SMs.")
     spec, sms = of_sms(given), buffers.sms
     single, proof = _as_one(spec, sms * capacity)
-    sizes = {1}
-    if buffers.kind == "connected":
-        sizes |= {buffers.net.group} | ({sms // 2} if buffers.topology == "partitions-2" else set())
-    best = {size: _apart(spec, size * capacity) for size in sorted(sizes) if size < sms}
-    result = {sms: single, **{size: max(single, spec.groups * proof.elements) for size, proof in best.items()}}
     model: dict[str, Any] = {"kind": buffers.kind}
-    value = Fraction(result[1])
+    ways = groupings(buffers.net) if buffers.kind == "connected" else (Grouping(1, (Fraction(0),)),)
+    arcs = {way.sms: _apart(spec, way.sms * capacity) for way in ways if way.sms < sms}
+    result = {sms: single, **{size: max(single, spec.groups * found.elements) for size, found in arcs.items()}}
+    value, multipliers = best_program([result[way.sms] for way in ways], ways, buffers.omega)
+    used = {way.sms: y for way, y in zip(ways, multipliers, strict=True) if y}
     if buffers.kind == "connected":
-        w = min(buffers.omega, Fraction(1))
         model |= {"omega": str(buffers.omega), "topology": buffers.topology}
-        value = (1 - w) * result[min(sms, buffers.net.group)] + w * result[1]
-        if buffers.topology == "partitions-2":
-            half = result[sms // 2]
-            value = (1 - w) * half + w * result[1]
-            if 2 * w <= 1:
-                value = (1 - 2 * w) * single + w * half + w * result[1]
+    ring = buffers.kind == "connected" and buffers.topology == "ring"
+    best = {size: found for size, found in sorted(arcs.items()) if not ring or size == 1 or size in used}
     claim = {
         "claim": "lower bound on SMs",
         "sms": sms,
@@ -80,8 +75,10 @@ def sm_certificate(given: Accounting, capacity: int, buffers: BufferModel) -> di
         "elements": floor(value),
         "bytes": floor(spec.workload.narrowest_bytes * value) + bytes_at_least(spec.workload, 0),
         "as_one": proof,
-        "groups": [{"sms": size, "proof": proof.claim()} for size, proof in best.items()],
+        "groups": [{"sms": size, "proof": found.claim()} for size, found in best.items()],
     }
+    if ring:
+        claim["program"] = [{"sms": size, "multiplier": str(y)} for size, y in used.items()]
     statement = {"workload": workload_statement(given.workload)}
     return checked({"format": FORMAT, "version": VERSION, "statement": statement, "claims": [claim]})
 

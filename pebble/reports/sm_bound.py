@@ -240,7 +240,7 @@ class SmBound(Report):
         if self.buffers.kind != "connected":
             return ()
         net, notes = self.buffers.topology, []
-        if net.startswith(("ring", "mesh")):
+        if net.startswith("mesh"):
             notes.append(
                 f"the bounds are those of all-to-all: every copy counts as one hop; {net} may need more, so they hold, "
                 "but longer ways are not proved"

@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 
 from pebble.bounds import Box, LowerBound, memories
 from pebble.bounds.box import sum_of_shares
+from pebble.bounds.groupings import Grouping, best_program, groupings
 from pebble.bounds.memories import balanced_share
 from pebble.bounds.published import words_per_processor
 from pebble.bounds.splits import busiest_sm, least_over_splits
@@ -20,6 +21,7 @@ from pebble.cdag.products import gemm_dag
 from pebble.errors import InfeasibleError, InputError
 from pebble.families import accounting, family_of, lower_bound
 from pebble.game import BufferModel
+from pebble.game.buffer_model import Topology
 from pebble.solvers import solve
 from pebble.workloads import Attention, Conv2d, Ffn, Gemm, TransformerLayer
 from pebble.workloads.base import Workload
@@ -154,7 +156,9 @@ def check_below_the_optimum(shape: tuple[int, int, int], sms: int) -> None:
     share = balanced_share(gemm, sms)
     for capacity in (3, 4):
         omegas = Fraction(1, 4), Fraction(3, 2)
-        for buffers in (BufferModel("sm-local", sms), *(BufferModel("connected", sms, w) for w in omegas)):
+        joined = [BufferModel("connected", sms, w) for w in omegas]
+        rings = [BufferModel("connected", sms, w, "ring") for w in (Fraction(1, 4), Fraction(1, 2)) if sms > 2]
+        for buffers in (BufferModel("sm-local", sms), *joined, *rings):
             for most in (None, share):
                 bound = buffer_lower_bound(gemm, capacity, buffers, most).elements
                 assert bound <= exact(shape, capacity, buffers, most), (capacity, buffers, most)
@@ -276,6 +280,55 @@ def test_dear_copies_cost_what_no_copies_cost(topology: str) -> None:
     ]
     assert bounds == sorted(bounds)
     assert bounds[2] == bounds[3] == bounds[4] <= buffer_lower_bound(gemm, 100, BufferModel("sm-local", 8)).elements
+
+
+@pytest.mark.parametrize("workload", WORKLOADS, ids=lambda w: w.label)
+def test_a_ring_takes_arcs_together(workload: Workload) -> None:
+    """Never below the line between all SMs and each alone, and at 1 / g no less than arcs of g as one memory each."""
+    sms, capacity = 12, 2000
+    for share in (None, balanced_share(workload, sms)):
+        for omega in LOCAL:
+            ring = buffer_lower_bound(workload, capacity, BufferModel("connected", sms, omega, "ring"), share)
+            line = buffer_lower_bound(workload, capacity, BufferModel("connected", sms, omega), share)
+            local = buffer_lower_bound(workload, capacity, BufferModel("sm-local", sms), share)
+            assert line.elements <= ring.elements <= local.elements
+        for g in (2, 3, 4):
+            arcs = buffer_lower_bound(workload, g * capacity, BufferModel("sm-local", sms // g), share and g * share)
+            joined = BufferModel("connected", sms, Fraction(1, g), "ring")
+            assert buffer_lower_bound(workload, capacity, joined, share).elements >= arcs.elements
+
+
+@settings(max_examples=60, deadline=None, derandomize=True)
+@given(st.lists(st.integers(0, 60), min_size=2, max_size=6), st.data())
+def test_the_program_is_solved(values: list[int], data: st.DataObject) -> None:
+    """Multipliers keep the rows, and no two of the columns alone prove more."""
+    omega = data.draw(st.sampled_from([*LOCAL, Fraction(5, 2)]))
+    rates = [data.draw(st.fractions(0, 1, max_denominator=6)) for _ in values]
+    ways = [Grouping(1, (rate,)) for rate in rates]
+    value, multipliers = best_program(values, ways, omega)
+    assert min(multipliers) >= 0 and sum(multipliers) <= 1
+    assert sum(y * rate for y, rate in zip(multipliers, rates, strict=True)) <= omega
+    assert value == sum(y * bound for y, bound in zip(multipliers, values, strict=True))
+    for p, first in enumerate(rates):
+        for q, second in enumerate(rates):
+            most = (
+                Fraction(1)
+                if second <= first or second <= omega
+                else max(Fraction(0), omega - first) / (second - first)
+            )
+            if first + most * (second - first) <= omega:
+                assert value >= (1 - most) * values[p] + most * values[q]
+
+
+@pytest.mark.parametrize("sms", range(1, 24))
+def test_a_copy_in_a_ring_crosses_no_more_often_than_the_rate_says(sms: int) -> None:
+    net = Topology("ring", sms)
+    for way in groupings(net):
+        arcs = [[(q + turn) % sms // way.sms for q in range(sms)] for turn in range(sms)]
+        assert max(len(set(arc)) for arc in arcs) <= -(-sms // way.sms)
+        for q in range(1, sms):
+            crossed = sum(arc[0] != arc[q] for arc in arcs)
+            assert crossed <= sms * way.rates[0] * (net.hops(0, q) or 0)
 
 
 @pytest.mark.parametrize(("m", "k", "f", "l", "bands"), [(13000, 1, 2000, 32, 2), (40000, 1, 4000, 128, 2)])

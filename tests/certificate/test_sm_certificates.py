@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 import json
 from fractions import Fraction
+from math import floor
 from typing import Any
 
 import pytest
@@ -38,6 +39,8 @@ MODELS = [
     BufferModel("connected", 132, Fraction(1, 3), "partitions-2"),
     BufferModel("connected", 132, Fraction(3, 4), "partitions-2"),
     BufferModel("connected", 132, Fraction(5, 2), "mesh-11x12"),
+    BufferModel("connected", 132, Fraction(1, 4), "ring"),
+    BufferModel("connected", 132, Fraction(3, 2), "ring"),
 ]
 
 
@@ -65,6 +68,8 @@ def still_true(workload: Workload, document: dict[str, Any], mutant: dict[str, A
         statement["workload"]["accumulate_into"] = document["statement"]["workload"]["accumulate_into"]
     spec = claim["buffers"]
     omega = min(Fraction(spec.get("omega", 0)), Fraction(1))  # above 1 it makes no difference
+    if omega.denominator > 1000:  # what is proved at less is proved
+        omega = Fraction(floor(1000 * omega), 1000)
     model = BufferModel(spec["kind"], claim["sms"], omega, spec.get("topology", "all-to-all"))
     bound = buffer_lower_bound(accounting(workload), claim["capacity_elements"], model)
     return statement == document["statement"] and claim["elements"] <= bound.elements and claim["bytes"] <= bound.bytes
@@ -72,7 +77,7 @@ def still_true(workload: Workload, document: dict[str, Any], mutant: dict[str, A
 
 @pytest.mark.parametrize(
     ("name", "buffers"),
-    [("gemm", MODELS[0]), ("ffn, gated", MODELS[2]), ("attention", MODELS[3]), ("ffn", MODELS[5])],
+    [("gemm", MODELS[0]), ("ffn, gated", MODELS[2]), ("attention", MODELS[3]), ("ffn", MODELS[5]), ("ffn", MODELS[6])],
 )
 def test_no_change_proves_something_else(name: str, buffers: BufferModel) -> None:
     document = certificate(WORKLOADS[name], 262144, buffers)
@@ -113,6 +118,18 @@ def test_what_holds_for_one_memory_alone_is_refused() -> None:
         if key not in ("name", "flops", "compulsory_elements", "compulsory_bytes")
     }
     refused(conv, "gemm, ffn, attention")
+
+
+def test_multipliers_of_a_ring_are_checked() -> None:
+    """Arcs of four prove half as much again as all together and each alone, and no more than their multipliers say."""
+    document = certificate(WORKLOADS["gemm"], 262144, MODELS[6])
+    claim = document["claims"][0]
+    line = certificate(WORKLOADS["gemm"], 262144, MODELS[1])["claims"][0]
+    assert claim["elements"] > 1.5 * line["elements"] and claim["program"] == [{"sms": 4, "multiplier": "1"}]
+    refused(changed(document, "program", [{"sms": 4, "multiplier": "2"}]), "more than a load costs")
+    refused(changed(document, "program", [{"sms": 1, "multiplier": "1"}]), "a hop is charged 1, more than it costs")
+    refused(changed(document, "program", [{"sms": 3, "multiplier": "3/4"}]), "groups of 3 SMs")
+    refused(changed(document, "buffers", claim["buffers"] | {"topology": "mesh-11x12"}), "for a ring")
 
 
 def changed(document: dict[str, Any], key: str, value: object) -> dict[str, Any]:
