@@ -56,12 +56,12 @@ def speeds_of(machine: Machine, dtype: str) -> Speeds:
         f"throughput.{dtype}": machine.peak_flops(dtype),
         "dram_bandwidth": machine.dram_bytes_per_second,
     }
-    for key, value in result.items():
-        if not value:
-            raise InputError(
-                f"execution free: the machine file of {machine.name} has no {key}, which the pace of blocks needs; add "
-                "it, or use --execution waves."
-            )
+    lacking = [key for key, value in result.items() if not value]
+    if lacking:
+        raise InputError(
+            f"the machine file of {machine.name} has no {' and no '.join(lacking)}, without which no time is modelled "
+            "and no blocks run free: add it, or use `pebble compare` with --execution waves."
+        )
     clock, peak, dram = (float(value) / 1e9 for value in result.values() if value)
     return Speeds(
         flops=peak * SUSTAINED_FLOPS / machine.sms,

@@ -12,14 +12,13 @@ from pebble.cli._progress import schedules_bar
 from pebble.reports.default_kernel import advised_kernel
 from pebble.reports.kernel_time import floor_word
 from pebble.reports.patience import about_seconds
-from pebble.reports.ranking import Ranked, Ranking
+from pebble.reports.ranking import SAME, Ranked, Ranking
 from pebble.reports.schedule_names import named_schedules, walk_alike
 from pebble.reports.simulated_kernel import KernelOptions, SimulatedKernel
 from pebble.units import format_bytes, format_ratio, format_seconds
 from pebble.workloads.base import Workload
 
 LONG_SECONDS = 10.0  # what takes longer says so before it begins
-_NONE = 0.0005  # more of the time is a figure
 _RUNS = {"free": 2.2, "waves": 0.8, "lru": 0.3}  # of what a simulation of blocks in waves takes
 _FEW = 12  # orders that are all shown
 
@@ -94,7 +93,7 @@ def print_verdict(result: Ranking) -> None:
         say(f"use       {result.name(best)}: {takes}, {traffic}: modelled{ties}")
         if least.dram_bytes < best.dram_bytes:
             more = (result.over(least) or 1.0) - 1
-            slower = f"+{more:.1%} in time" if more > 0.005 else "the same time"
+            slower = f"+{more:.1%} in time" if more > SAME - 1 else "the same time"
             say(f"least     {result.name(least)}: {_about(least)}{format_bytes(least.dram_bytes)}, {slower}: modelled")
     word = "" if floor is None else floor_word(floor)
     proved = format_bytes(result.bound.bound.bytes)
@@ -169,7 +168,7 @@ def _table(result: Ranking, shown: Sequence[Ranked]) -> str:
         often = None if element.timed is None or element.timed.sustained is None else element.timed.sustained.seconds
         times = [often, alone] if again else [alone]
         over = result.over(element)
-        slower = "" if over is None else "same" if abs(over - 1) < _NONE else f"{over - 1:+.1%}"
+        slower = "" if over is None else "same" if 1 / SAME <= over <= SAME else f"{over - 1:+.1%}"
         rows.append(
             [
                 _name(result, element),

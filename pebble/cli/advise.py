@@ -21,10 +21,9 @@ from pebble.errors import InputError
 from pebble.families import command_words
 from pebble.reports.advise import KernelAdvice, advise
 from pebble.reports.kernel_time import floor_word
+from pebble.reports.ranking import SAME
 from pebble.tuning.advisors import TimedKernel
 from pebble.units import format_bytes, format_ratio, format_seconds
-
-_SAME = 0.005  # of the time: not worth a figure
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -89,7 +88,7 @@ def _print(result: KernelAdvice, explain: bool) -> None:
 def _beside(result: KernelAdvice, other: TimedKernel) -> str:
     """Time and bytes of another order."""
     more = other.seconds / result.best.seconds - 1
-    slower = f"+{more:.0%}" if more > _SAME else "the same time"
+    slower = f"+{more:.0%}" if more > SAME - 1 else "the same time"
     bytes_ = other.time.dram_bytes / result.best.time.dram_bytes
     return f"{other.advice.schedule.name} {slower}, {bytes_:.2f}x the bytes"
 

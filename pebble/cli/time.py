@@ -168,17 +168,22 @@ def _print(result: Timing) -> None:
 
 def _print_orders(result: Timing, unit: _Unit) -> None:
     """A row for each time that schedules take."""
-    modelled = [f"modelled {unit.name}", "x floor"]
-    ranked = [f"sustained {unit.name}", "joules"] if result.orders[0].sustained else []
+    modelled = f"modelled {unit.name}"
+    ranked = [f"sustained {unit.name}", "x floor", "joules", modelled]
+    if result.orders[0].sustained is None:
+        ranked = [modelled, "x floor"]
     binds = "binds in waves" if result.orders[0].time.waves else "binds"
-    heads = ["schedule", *ranked, *modelled, *unit.heads, binds]
+    heads = ["schedule", *ranked, *unit.heads, binds]
     rows: dict[tuple[str, ...], list[str]] = {}
-    for order, t, again in result.orders:
-        single = (unit(t.seconds), format_ratio(t.seconds / result.floor.seconds, ".2f"))
-        often = () if again is None else (unit(again.seconds), f"{again.total_joules:.3g}")
-        rows.setdefault((*often, *single, *unit.sums(t), _binds(t)), []).append(order)
+    for timed in result.orders:
+        again, t = timed.sustained, timed.time
+        over = format_ratio(timed.ranked_seconds / result.floor.seconds, ".2f")  # what they are ranked by, as `compare`
+        takes = (unit(timed.ranked_seconds), over)
+        if again is not None:
+            takes += (f"{again.total_joules:.3g}", unit(t.seconds))
+        rows.setdefault((*takes, *unit.sums(t), _binds(t)), []).append(timed.order)
     named = [[tied[0] + f" and {len(tied) - 1} more" * (len(tied) > 1), *row] for row, tied in rows.items()]
-    print(_output.table(heads, named, keep=(*(ranked[:1] or modelled[1:]), modelled[0], binds)))
+    print(_output.table(heads, named, keep=(ranked[0], "x floor", modelled, binds)))
     for tied in rows.values():
         if len(tied) > 1:
             _output.say(f"the same: {', '.join(tied)}")

@@ -18,7 +18,7 @@ from pebble.reports.schedule_names import Own, named_schedules, walk_alike
 from pebble.reports.simulated_kernel import KernelOptions, SimulatedKernel
 from pebble.simulation.merging import KEYS
 from pebble.system.parallel import each
-from pebble.timing.floor import TimeFloor, time_floor
+from pebble.timing.floor import TITLES, TimeFloor, time_floor
 from pebble.timing.modelled import ModelledTime
 from pebble.timing.power import LIMIT_WATTS, Power, Sustained, power_of, sustained_if_measured
 from pebble.timing.sustained import Rates, sustained_rates
@@ -211,7 +211,12 @@ def kernel_floor(workload: Workload, kernel: SimulatedKernel) -> TimeFloor:
 
 
 def floor_word(floor: TimeFloor) -> str:
-    """What sets a floor: compute-bound, DRAM-bound or L2-bound; empty where no peak is known."""
+    """What sets a floor: compute-bound, DRAM-bound or L2-bound; empty where no peak is known.
+
+    Where the peak of operations is not known, nothing can be said to bind.
+    """
+    if floor.binds is not None and floor.part("operations") is None:
+        return f"by {TITLES[floor.binds.name]} alone"
     return "" if floor.binds is None else _BINDS[floor.binds.name]
 
 

@@ -184,7 +184,10 @@ def read_samples(path: str | Path) -> list[Sample]:
     InputError
         No such columns, or a cell that is no number.
     """
-    text = read_bytes(check_path("dims", path), "dims: ").decode("utf-8-sig", "replace")
+    raw = read_bytes(check_path("dims", path), "dims: ")
+    if b"\0" in raw:  # a report of the profiler, not a table
+        raise InputError(f"dims: {shown(path)}: --tokens missing; expected the length that each report was taken at.")
+    text = raw.decode("utf-8-sig", "replace")
     try:
         rows = list(csv.DictReader(io.StringIO(text)))
     except csv.Error as error:

@@ -93,16 +93,18 @@ def verdict_on_reads(
     text = f"{said}. The proved least {whose} is {format_bytes(least)}: a ratio of {format_ratio(ratio, '.2f')}"
     best = min(compared.orders, key=lambda t: t.dram_read_bytes, default=None)
     most = max((t.dram_read_bytes for t in compared.orders), default=0)
+    seen = f"of the {len(compared.orders)} orders simulated"
     if best is not None and len(compared.orders) > 1 and most <= (1 + _ROUNDING) * best.dram_read_bytes < measured:
         text += (
-            f". By the model every order reads about {format_bytes(best.dram_read_bytes)}: what is beyond is not the "
+            f". By the model each {seen} reads about {format_bytes(best.dram_read_bytes)}: what is beyond is not the "
             "order's doing but other traffic, whole lines fetched for a sector, or another cache"
         )
     elif best is not None and best.dram_read_bytes < 0.97 * measured:
         saved = 1 - best.dram_read_bytes / measured
         text += f". By the model order {best.order} would read {format_bytes(best.dram_read_bytes)}, {saved:.0%} less"
     elif best is not None:
-        text += ". By the model no order reads notably less (`pebble tune` searches for more)"
+        none = f"none {seen}" if len(compared.orders) > 1 else "not even the one order simulated"
+        text += f". By the model {none} reads notably less (`pebble tune` searches for more)"
     return Verdict(kind, measured, least, text)
 
 

@@ -142,9 +142,9 @@ class Ranking:
 
     @property
     def ties(self) -> int:
-        """Other orders that are as fast, as far as the model can tell."""
+        """Other orders that are as fast, as far as the model can tell, those that walk as the best does among them."""
         near = [order for order in self.orders if (over := self.over(order)) is not None and over <= SAME]
-        return sum(len(item.alike) for item in near) - len(self.best.alike) if near else 0
+        return sum(len(item.alike) for item in near) - 1 if near else 0
 
     def name(self, ranked: Ranked) -> str:
         """As it is told: the name by which `pebble.advise` knows it first, else its own."""

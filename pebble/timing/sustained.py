@@ -89,13 +89,7 @@ def sustained_rates(machine: Machine, dtype: str) -> Rates:
     InputError
         The machine file lacks a number that time needs.
     """
-    try:
-        speeds = speeds_of(machine, dtype)
-    except InputError:
-        raise InputError(
-            f"time: the machine file of {machine.name} lacks boost_clock, throughput.{dtype} or dram_bandwidth: "
-            "without them no time is modelled; add what is missing."
-        ) from None
+    speeds = speeds_of(machine, dtype)
     clock = (machine.boost_hertz or 0.0) / 1e9
     plateau = machine.l2_bytes_per_second
     l2 = machine.sms * L2_BYTES_PER_CLOCK * clock if plateau is None else plateau / 1e9

@@ -93,7 +93,7 @@ def test_a_sweep_says_up_to_where_dram_binds(capsys: pytest.CaptureFixture[str],
     [
         (("--cache", "1MiB", "--sms", "8"), "expected --gpu or --machine"),
         ((*CHIP, "--execution", "stream-k"), "expected waves or free"),
-        (("--gpu", "gb10"), "lacks boost_clock"),
+        (("--gpu", "gb10"), "has no boost_clock"),
         ((*CHIP, "--sweep", "m=x"), "expected a whole number"),
         ((*CHIP, "--sweep", "m"), "expected NAME=VALUE"),
         ((*CHIP, "--sweep", "q=4"), "unknown size"),

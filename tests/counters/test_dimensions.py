@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import random
 from math import exp
+from pathlib import Path
 
 import pytest
 
@@ -191,3 +192,8 @@ def test_from_a_table_of_counters(tmp_path):
         path.write_text(wrong)
         with pytest.raises(InputError):
             pebble.recover_dims(path)
+
+
+def test_a_report_without_its_length_is_asked_for_it(capsys):
+    assert main(["ncu", "dims", str(Path(__file__).parent / "data" / "h100_product.ncu-rep")]) == 2
+    assert "--tokens missing; expected the length that each report was taken at" in capsys.readouterr().err

@@ -77,6 +77,15 @@ def test_verdicts_on_reads_and_writes_apart(tmp_path, read, write, cold, kinds, 
     assert result.cold is (cold is None)
 
 
+@pytest.mark.parametrize(
+    ("orders", "said"),
+    [("row", "not even the one order simulated reads"), ("row,column", "none of the 2 orders simulated reads")],
+)
+def test_only_orders_that_were_simulated_are_spoken_of(tmp_path, orders, said):
+    text = pebble.ncu(report(tmp_path, 1.05 * INPUTS, RESULT)).compare(WORKLOAD, schedules=orders, **WHERE).reads.text
+    assert f"By the model {said} notably less" in text, text
+
+
 def test_the_least_reads_of_a_kernel_that_writes_more_than_its_result(tmp_path, simulated):
     result = pebble.ncu(report(tmp_path, 90e6, RESULT * 2)).compare(WORKLOAD, schedules="row", **WHERE)
     assert result.reads.least_bytes == max(INPUTS, simulated.trace.bound.bytes - 2 * RESULT - 2**21)

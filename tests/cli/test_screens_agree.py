@@ -1,0 +1,59 @@
+"""Screens that answer one question say one thing: how many are as fast, how far the best is from the limit."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+
+from pebble.cli import main
+
+CASES = [
+    "gemm -m 1000 -n 1537 -k 515 --gpu a100 --dtype fp32",
+    "gemm -m 2048 -n 1024 -k 1024 --gpu h20 --dtype fp8",
+    "gemm -m 16 -n 2048 -k 2048 --gpu h200",  # one column of tiles: many orders are one walk
+    "gemm -m 1024 -n 1024 -k 1024 --gpu mi300x",
+    "ffn --tokens 512 --d-model 384 --hidden 1024 --gated --gpu b200",
+    "attention --queries 512 --keys 700 --head-dim 64 --heads 8 --kv-heads 2 --causal --gpu h100",
+    "attention --queries 1 --keys 2048 --head-dim 128 --heads 16 --kv-heads 2 --batch 3 --gpu 4090",
+    "grouped --rows 256,17,1000 -n 512 -k 256 --gpu a40",
+]
+
+
+def screen(words: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, code: int = 0) -> str:
+    monkeypatch.setenv("COLUMNS", "200")
+    assert main(words.split()) == code
+    out, err = capsys.readouterr()
+    return " ".join((err if code else out).split())
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_advise_compare_and_time(
+    case: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    advised, compared, timed = (
+        screen(f"{command} {case}", capsys, monkeypatch) for command in ("advise", "compare", "time")
+    )
+    fast = [re.findall(r"; (\d+ others? (?:is|are) as fast)", text) for text in (compared, timed)]
+    assert fast[0] == fast[1]
+    used = re.findall(r"use (\S+): .*?modelled", compared) + re.findall(r"timed with tile \S+: ([^,\s]+),", timed)
+    assert len(used) == 2 and used[0] == used[1]
+    over = re.findall(r"proved; ([\d.]+) times that in time", compared), re.findall(r"([\d.]+) in time", advised)
+    assert over[0] == over[1]
+    first = re.findall(r" x floor .*?-{9,} .*? ([\d,.]+) (\d+\.\d\d) ", timed)
+    assert any(row[1] == over[0][0] for row in first), (over, first)
+    limits = [re.search(r"limit at least ([\d.,]+ \w+) \(([\w-]+)\) and ([\d.,]+ \w+)", t) for t in (advised, compared)]
+    assert limits[0] and limits[1] and limits[0].groups() == limits[1].groups()
+    assert f", {limits[0][2]}: no launch of this kernel is faster" in timed
+
+
+def test_nothing_is_said_to_bind_where_a_peak_is_not_known(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    shape = "gemm -m 2048 -n 2048 -k 2048 --gpu gb10"  # its file has no peak of operations
+    for command in ("compare", "bound"):
+        said = screen(f"{command} {shape}", capsys, monkeypatch)
+        assert "by DRAM alone" in said and "DRAM-bound" not in said
+    for command in ("advise", "time"):
+        said = screen(f"{command} {shape}", capsys, monkeypatch, code=2)
+        assert "has no boost_clock and no throughput.bf16" in said and "dram_bandwidth" not in said
