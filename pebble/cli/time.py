@@ -178,9 +178,8 @@ def _print_orders(result: Timing, unit: _Unit) -> None:
     for timed in result.orders:
         again, t = timed.sustained, timed.time
         over = format_ratio(timed.ranked_seconds / result.floor.seconds, ".2f")  # what they are ranked by, as `compare`
-        takes = (unit(timed.ranked_seconds), over)
-        if again is not None:
-            takes += (f"{again.total_joules:.3g}", unit(t.seconds))
+        often = () if again is None else (f"{again.total_joules:.3g}", unit(t.seconds))
+        takes = (unit(timed.ranked_seconds), over, *often)
         rows.setdefault((*takes, *unit.sums(t), _binds(t)), []).append(timed.order)
     named = [[tied[0] + f" and {len(tied) - 1} more" * (len(tied) > 1), *row] for row, tied in rows.items()]
     print(_output.table(heads, named, keep=(ranked[0], "x floor", modelled, binds)))
