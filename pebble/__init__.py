@@ -70,11 +70,13 @@ if TYPE_CHECKING:
     from pebble.sweeps.results import Results, results
     from pebble.sweeps.sweep import Sweep, sweep
     from pebble.webpage.report import WebPage, report
-    from pebble.workloads import Attention, Conv2d, Ffn, Gemm, GroupedGemm, TransformerLayer
+    from pebble.workloads import Attention, Conv2d, Einsum, Ffn, Gemm, GroupedGemm, TransformerLayer
 
 # name -> where it is, and what it is called there
 _EXPORTS = {
-    **dict.fromkeys(("Attention", "Conv2d", "Ffn", "Gemm", "GroupedGemm", "TransformerLayer"), "pebble.workloads"),
+    **dict.fromkeys(
+        ("Attention", "Conv2d", "Einsum", "Ffn", "Gemm", "GroupedGemm", "TransformerLayer"), "pebble.workloads"
+    ),
     **dict.fromkeys(("GapOpenError", "IllegalMoveError", "InfeasibleError", "InputError"), "pebble.errors"),
     **dict.fromkeys(("PebbleError", "SolverDisagreementError", "UnknownNameError"), "pebble.errors"),
     "VerificationError": "pebble.errors",
@@ -140,6 +142,7 @@ __all__ = [
     "Cycles",
     "Decode",
     "Drawing",
+    "Einsum",
     "Exported",
     "Ffn",
     "GapOpenError",

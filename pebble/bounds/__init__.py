@@ -13,6 +13,7 @@ from pebble.bounds.line_search import LineBound, line_bound
 from pebble.bounds.lines import LineProblem, Lines
 from pebble.bounds.parts import SumOfParts, WorkloadPart
 from pebble.bounds.passes import Grid, PassBound
+from pebble.bounds.projections import Projections
 from pebble.bounds.published import Formula
 from pebble.bounds.recompute import Recomputed
 from pebble.bounds.segments import Piece, Segments
@@ -35,6 +36,7 @@ __all__ = [
     "NotCertifiedError",
     "PassBound",
     "Piece",
+    "Projections",
     "Proof",
     "Recomputed",
     "Segments",

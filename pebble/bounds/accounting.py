@@ -30,6 +30,7 @@ from pebble.bounds.lines import LineProblem
 from pebble.bounds.parts import WorkloadPart, bound_parts
 from pebble.bounds.pass_search import pass_bound
 from pebble.bounds.passes import Grid, PassBound
+from pebble.bounds.projections import Projections
 from pebble.bounds.recompute import recompute_bound
 from pebble.bounds.segments import Piece, Segments
 from pebble.errors import InputError
@@ -53,6 +54,7 @@ class Accounting:
         LineProblem, ...
     ] = ()  #: the same for each of two kernels with the intermediates stored between
     grid: Grid | None = None  #: the cells of the intermediate, for the pass theorem
+    projections: tuple[Projections, ...] = ()  #: uses of the theorem on any nest, each a bound of one group
     groups: int = 1  #: equal groups that share no value
     chain: Chain | None = None  #: the two products of a group; None where every cell is an output
     parts: tuple[WorkloadPart, ...] = ()  #: parts of unlike kind, whose bounds add up
@@ -114,6 +116,7 @@ def lower_bound(problem: Accounting, capacity: int, recompute: bool = False) -> 
         result += [bound_parts(problem.parts, capacity)] if problem.parts else []
         result += [piece.bound(capacity, spilled, STRICT if spilled else None) for piece in problem.pieces]
         result += alone((), problem.lines, problem.grid, capacity)
+        result += [nest.bound(capacity) for nest in problem.projections]
     if spilled:
         result.append(Compulsory(COMPULSORY_STRICT, least, products, 2 * spilled))
     if chain is not None:

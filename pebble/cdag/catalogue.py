@@ -52,13 +52,8 @@ class DagFamily:
         words = [self.name]
         for parameter in self.parameters:
             value = values.get(parameter.name)
-            if value is None or value is False:
-                continue
-            words.append(parameter.option)
-            if isinstance(value, tuple | list):
-                words.append(("x" if parameter.kind == "extents" else ",").join(map(str, value)))
-            elif parameter.kind != "flag":
-                words.append(str(value))
+            if value is not None and value is not False:
+                words += parameter.words(value)
         return " ".join(words)
 
 

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field, replace
 from math import gcd
 from typing import Any, NamedTuple
 
+from .nests import Nest, read_nest
 from .reading import RefusedError, array, choice, fields, flag, integer, tagged
 
 WIDTHS = {"bf16": 2, "fp16": 2, "fp32": 4, "fp8": 1}
@@ -15,6 +16,7 @@ MAX_DIMENSION = 2**32
 MAX_GROUPS = 4096
 MAX_WIDTH = 64
 LATENT = "latent-attention"
+EINSUM = "einsum"
 
 
 class ClaimedWidths(NamedTuple):
@@ -85,6 +87,7 @@ class Workload:
     out_width: int  #: bytes of a value of an output
     operands: dict[str, Operand] = field(default_factory=dict)
     pieces: tuple[Piece, ...] = ()
+    nest: Nest | None = None  #: of an einsum
 
     @property
     def narrow(self) -> int:
@@ -107,7 +110,8 @@ class Workload:
         """Family and dimensions, for a sentence."""
         rows = [f"rows={','.join(map(str, self.rows))}"] if self.rows else []
         options = [name for name, on in self.option.items() if on]
-        return " ".join([self.family, *rows, *(f"{name}={n}" for name, n in self.size.items()), *options])
+        nest = [self.nest.text] if self.nest else []
+        return " ".join([self.family, *nest, *rows, *(f"{name}={n}" for name, n in self.size.items()), *options])
 
     @property
     def linked(self) -> bool:
@@ -128,7 +132,10 @@ class Workload:
 
     @property
     def groups(self) -> int:
-        """Independent pieces: key/value heads of all sequences, one in each where they are latent; else 1."""
+        """Independent pieces: key/value heads of all sequences, one in each where they are latent; slices of a nest;
+        else 1."""
+        if self.nest is not None:
+            return self.nest.groups
         return self.size["batch"] * self.size.get("kv_heads", 1) if self.family in ("attention", LATENT) else 1
 
     @property
@@ -198,7 +205,22 @@ def read_workload(value: Any, at: str) -> Workload:
         entries = array(value["rows"], f"{at}.rows", 1, MAX_GROUPS)
         rows = tuple(integer(m, f"{at}.rows[{i}]", 1, MAX_DIMENSION) for i, m in enumerate(entries))
     wide_in, wide_out = (WIDTHS[choice(value[x], f"{at}.{x}", WIDTHS)] for x in ("dtype", "out_dtype"))
+    if family == EINSUM:
+        return _einsum(value, at, wide_in, wide_out)
     return _workload(at, family, {name: value[name] for name in dimensions}, option, wide_in, wide_out, rows)
+
+
+def _einsum(value: Any, at: str, wide_in: int, wide_out: int) -> Workload:
+    """A nest; where it is matrix products of two operands, equal parts."""
+    nest = read_nest(value["subscripts"], value["sizes"], value["operand_names"], at)
+    operands = {name: Operand(count, wide_in, 1) for name, count in nest.values.items()}
+    operands[nest.output] = Operand(nest.cells, wide_out, 1)
+    bare = Workload(EINSUM, dict(nest.sizes), {}, (), wide_in, wide_out, operands, nest=nest)
+    if nest.product is None:
+        return bare
+    size = dict(zip("mnk", nest.product, strict=True))
+    single = _workload(at, "gemm", size, {"accumulate_into": False}, wide_in, wide_out)
+    return replace(bare, pieces=(Piece("product", single, 0, single.compulsory, nest.groups),))
 
 
 def _workload(
@@ -350,6 +372,7 @@ _FAMILIES = {
     "conv2d": _Family(_IMAGES, (), (), _conv2d),
     "grouped": _Family(("n", "k"), ("accumulate_into",), ("rows",), _grouped),
     "layer": _Family(_WIDE, ("gated",), (), _layer),
+    EINSUM: _Family((), (), ("subscripts", "sizes", "operand_names"), lambda w, at: {}),
 }
 _PIECES = {"grouped": _grouped_pieces, "layer": _layer_pieces}
 

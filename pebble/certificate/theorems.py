@@ -15,6 +15,7 @@ from .lagrangian_lines import Units, by_prices
 from .line_forms import kernel_lines, line_forms
 from .lines import by_lines
 from .passes import prove_passes, row_and_column
+from .projections import by_projections
 from .reading import RefusedError, choice, fields, tagged
 from .segments import by_segments, by_use, cut_by_distinct, cut_by_second, kernel_part, parts_of, use_of
 from .statement import ALIKE, ClaimedWidths, Workload, chain_of
@@ -110,6 +111,13 @@ def _gated(problem: KernelClaim, proof: Any, at: str) -> int:
     return ceil(total - (h - 1) * problem.capacity)
 
 
+def _projections(problem: KernelClaim, proof: Any, at: str) -> int:
+    nest = problem.workload.nest
+    if nest is None or problem.widths != ALIKE:
+        raise RefusedError(f"{at}.theorem", "this theorem is about an einsum, in values")
+    return by_projections(nest, problem.capacity, proof, at)
+
+
 def _redone(problem: KernelClaim, proof: Any, at: str) -> int:
     chain = chain_of(problem.workload)
     # the up weights, which the gate's chain does not have
@@ -125,11 +133,14 @@ THEOREMS: dict[str, Callable[[KernelClaim, Any, str], int]] = {
     "passes": _passes,
     "priced lines": _prices,
     "tied segments": _gated,
+    "projections": _projections,
     **dict.fromkeys(REDONE, _redone),
 }
 
 
 def fused_theorems(workload: Workload, redo: bool) -> tuple[str, ...]:
     """Those about one kernel in values, with or without recomputation."""
+    if workload.nest is not None:
+        return ("compulsory", *(() if redo and workload.nest.gone else ("projections",)))
     chain = (*IN_BYTES[len(ONE_KERNEL) :], *REDONE) if workload.apart else ()
     return (*ONE_KERNEL, *chain, *(("tied segments",) if workload.streams == 2 and not redo else ()))

@@ -201,6 +201,16 @@ def _join_negative_values(arguments: Sequence[str]) -> list[str]:
     return joined
 
 
+def _name_subscripts(arguments: Sequence[str]) -> list[str]:
+    """``einsum mk,kn->mn`` as ``einsum --subscripts mk,kn->mn``: an option, as the shape of every family is."""
+    result: list[str] = []
+    for argument in arguments:
+        if result and result[-1] == "einsum" and not argument.startswith("-"):
+            result.append("--subscripts")
+        result.append(argument)
+    return result
+
+
 def doc_of(module: ModuleType) -> str:
     """A module's docstring, which help is made of; from its source under ``python -OO``, which drops it."""
     return module.__doc__ or ast.get_docstring(ast.parse(inspect.getsource(module)), clean=False) or ""
@@ -230,7 +240,7 @@ def _dispatch(arguments: Sequence[str]) -> int:
     from pebble.cli._output import set_command
 
     set_command(["pebble", *arguments])
-    requested = parser.parse_args(_join_negative_values(arguments[1:]))
+    requested = parser.parse_args(_join_negative_values(_name_subscripts(arguments[1:])))
     _tell_sku(str(vars(requested).get("gpu") or vars(requested).get("sku") or ""))
     code = module.run(requested)
     assert isinstance(code, int)

@@ -16,6 +16,7 @@ from pebble.errors import InputError, UnknownNameError
 from pebble.families.attention import ATTENTION
 from pebble.families.base import DTYPES, Family, KernelFamily
 from pebble.families.conv2d import CONV2D
+from pebble.families.einsum import EINSUM
 from pebble.families.ffn import FFN
 from pebble.families.gemm import GEMM
 from pebble.families.grouped import GROUPED
@@ -54,7 +55,7 @@ __all__ = [
 ]
 
 FAMILIES: dict[str, Family[Any]] = {
-    family.name: family for family in (GEMM, GROUPED, FFN, ATTENTION, LATENT, LAYER, CONV2D)
+    family.name: family for family in (GEMM, GROUPED, FFN, ATTENTION, LATENT, LAYER, CONV2D, EINSUM)
 }
 DAG_FAMILIES: dict[str, DagFamily] = {
     **{name: family.dag for name, family in FAMILIES.items() if family.dag is not None},
@@ -179,7 +180,7 @@ def workload(name: str, **parameters: Any) -> Workload:
 
     Returns
     -------
-    Gemm, GroupedGemm, Ffn, Attention, LatentAttention, Conv2d or TransformerLayer
+    Gemm, GroupedGemm, Ffn, Attention, LatentAttention, Conv2d, Einsum or TransformerLayer
 
     Raises
     ------
@@ -215,10 +216,7 @@ def command_words(workload: Workload) -> list[str]:
     words = [family.name]
     for parameter in family.parameters:
         value = values.get(parameter.name)
-        if parameter.kind == "flag":
-            words += [parameter.option] if value else []
-        elif value is not None:
-            words += [parameter.option, ",".join(map(str, value)) if isinstance(value, tuple) else str(value)]
+        words += [] if value is None or value == () else parameter.words(value)
     return [*words, *types]
 
 

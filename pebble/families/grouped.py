@@ -26,7 +26,7 @@ from pebble.schedules.tile import TileShape
 from pebble.simulation import KernelConfig
 from pebble.traces.program import Program
 from pebble.units import ceil_div
-from pebble.workloads import GroupedGemm
+from pebble.workloads import Gemm, GroupedGemm
 from pebble.workloads.parameters import Parameter, flag, needed
 from pebble.workloads.widths import FastMemory
 
@@ -49,11 +49,7 @@ class GroupedFamily(KernelFamily[GroupedGemm, TileOrder]):
     advised = ("deepgemm", "grouped-8+sawtooth")
 
     def accounting(self, workload: GroupedGemm) -> Accounting:
-        parts = []
-        for gemm, count in Counter(workload.gemms).items():
-            piece = Piece.product(gemm.m, gemm.n, gemm.k, added=gemm.m * gemm.n if gemm.accumulate else 0)
-            lines = LineProblem.product(gemm.m, gemm.n, gemm.k, (1, 1, 2 if gemm.accumulate else 1))
-            parts.append(WorkloadPart(f"m={gemm.m}", (piece,), gemm.compulsory_elements, count, (lines,)))
+        parts = [product_part(f"m={gemm.m}", gemm, count) for gemm, count in Counter(workload.gemms).items()]
         return Accounting(
             workload,
             parts=tuple(parts),
@@ -109,6 +105,13 @@ class GroupedFamily(KernelFamily[GroupedGemm, TileOrder]):
 
     def check(self, workload: GroupedGemm, config: KernelConfig) -> None:
         GroupedKernel(workload, config.tile)
+
+
+def product_part(name: str, gemm: Gemm, count: int) -> WorkloadPart:
+    """Equal products, each by itself."""
+    piece = Piece.product(gemm.m, gemm.n, gemm.k, added=gemm.m * gemm.n if gemm.accumulate else 0)
+    lines = LineProblem.product(gemm.m, gemm.n, gemm.k, (1, 1, 2 if gemm.accumulate else 1))
+    return WorkloadPart(name, (piece,), gemm.compulsory_elements, count, (lines,))
 
 
 GROUPED = GroupedFamily()

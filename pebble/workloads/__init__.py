@@ -3,6 +3,7 @@
 from pebble.workloads.attention import Attention
 from pebble.workloads.base import DTYPE_BYTES, Operand, Workload, check_dimension, element_bytes
 from pebble.workloads.conv2d import Conv2d
+from pebble.workloads.einsum import Einsum
 from pebble.workloads.ffn import Ffn
 from pebble.workloads.gemm import Gemm
 from pebble.workloads.grouped import GroupedGemm
@@ -14,6 +15,7 @@ __all__ = [
     "DTYPE_BYTES",
     "Attention",
     "Conv2d",
+    "Einsum",
     "Ffn",
     "Gemm",
     "GroupedGemm",

@@ -8,13 +8,14 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, Literal, SupportsIndex
 
-from pebble.errors import InputError, UnknownNameError
+from pebble.errors import InputError, UnknownNameError, check_text
 
-Kind = Literal["count", "counts", "extents", "choice", "flag"]
+Kind = Literal["count", "counts", "extents", "sizes", "names", "text", "choice", "flag"]
 _LONGEST = 400  # digits of a number; how large it may be, the shape says
 _MOST_COUNTS = 4096
 _THOUSANDS = re.compile(r"(-?[0-9]+)([kK]?)")  # 4k is 4096
 _SHOWN = {"count": "N", "counts": "N,N,...", "extents": "NxN...", "choice": "NAME"}
+_SHOWN |= {"sizes": "I=N,J=N,...", "names": "NAME,NAME,...", "text": "TEXT"}
 
 
 @dataclass(frozen=True)
@@ -26,8 +27,8 @@ class Parameter:
     option : str
         As on the command line: ``"--head-dim"``, ``"-m"``.
     kind : str
-        ``count`` (a whole number), ``counts`` (whole numbers, ``128,256``), ``extents`` (``2x2x3``), ``choice`` or
-        ``flag``.
+        ``count`` (a whole number), ``counts`` (whole numbers, ``128,256``), ``extents`` (``2x2x3``), ``sizes``
+        (whole numbers by name, ``m=128,k=64``), ``names`` (``A,B``), ``text``, ``choice`` or ``flag``.
     help : str
     required : bool
     choices : tuple of str
@@ -76,6 +77,15 @@ class Parameter:
             return value
         if self.kind == "count":
             return self._whole(value)
+        if self.kind == "text":
+            return check_text(self.option, value, "text")
+        if self.kind == "sizes":
+            return self._sizes(value)
+        if self.kind == "names":
+            names = [word.strip() for word in value.split(",")] if isinstance(value, str) else value
+            if not isinstance(names, Iterable) or not all(isinstance(word, str) and word for word in names):
+                raise InputError(f"{self.option}: got {str(value)[:40]!r}, expected names such as A,B.")
+            return tuple(names)
         separator, example = ("x", "2x2x3") if self.kind == "extents" else (",", "128,256,64")
         words = value.split(separator) if isinstance(value, str) else value
         if isinstance(words, str | bytes) or not isinstance(words, Iterable):
@@ -87,6 +97,30 @@ class Parameter:
             raise InputError(f"{self.option}: got {len(numbers)} numbers, expected 1 to {_MOST_COUNTS}.")
         least = 0 if self.kind == "counts" else 1  # an expert may get no token
         return tuple(self._whole(word, f"whole numbers such as {example}", least) for word in numbers)
+
+    def _sizes(self, value: object) -> tuple[tuple[str, int], ...]:
+        expected = "a whole number for each name, such as m=128,k=64"
+        if isinstance(value, str):
+            pairs = [(name.strip(), size.strip()) for name, _, size in (w.partition("=") for w in value.split(","))]
+            if any(not name or not size for name, size in pairs):
+                raise InputError(f"{self.option}: got {value[:60]!r}, expected {expected}.")
+        elif isinstance(value, Mapping):
+            pairs = list(value.items())
+        else:
+            raise InputError(f"{self.option}: got {str(value)[:60]!r}, expected {expected}.")
+        if len(dict(pairs)) < len(pairs):
+            raise InputError(f"{self.option}: got a name twice in {str(value)[:60]!r}, expected {expected}.")
+        return tuple((str(name), self._whole(size, expected)) for name, size in pairs)
+
+    def words(self, value: Any) -> list[str]:
+        """A value as it is written on the command line, with the option before it."""
+        if self.kind == "flag":
+            return [self.option] if value else []
+        if self.kind == "sizes":
+            value = tuple(f"{name}={size}" for name, size in value)
+        if isinstance(value, tuple | list):
+            value = ("x" if self.kind == "extents" else ",").join(map(str, value))
+        return [self.option, str(value)]
 
     def _whole(self, value: object, expected: str = "a whole number such as 4096", least: int = 1) -> int:
         if isinstance(value, str):
