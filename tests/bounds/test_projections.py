@@ -210,7 +210,7 @@ def test_two_operands_are_products_and_theorem_11_agrees_with_theorem_1(
     box = accounting(same).parts[0].pieces[0] if batch > 1 else accounting(same).pieces[0]
     known, _ = box.box.bound(m * n * k, capacity, whole_numbers=False)
     assert mine <= known + 1
-    assert max(mine, w.compulsory_elements // batch) >= known - 5 - known // 500
+    assert max(mine, w.compulsory_elements // batch) >= known - 5 - known // 50
 
 
 @settings(max_examples=25, deadline=None)
