@@ -1,6 +1,5 @@
 """Schedules: in which order output tiles are computed. An order is a pure function grid -> permutation."""
 
-from pebble.schedules.grid import Tiles, check_grid
 from pebble.schedules.orders import (
     ALL_ORDERS,
     REGISTRY,
@@ -10,6 +9,7 @@ from pebble.schedules.orders import (
     all_schedules,
     parse_order,
 )
+from pebble.schedules.tile import Tiles, check_grid
 
 __all__ = [
     "ALL_ORDERS",

@@ -26,10 +26,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pebble.errors import InputError, UnknownNameError, check_text
-from pebble.schedules.grid import Tiles
 from pebble.schedules.kernel import Product, TableKernel, Work
 from pebble.schedules.tables.table import Blocks, Launch
-from pebble.schedules.tile import TileShape, operand_reads
+from pebble.schedules.tile import Tiles, TileShape, operand_reads
 from pebble.traces import READ, WRITE, Layout
 from pebble.traces.layout import Index
 from pebble.traces.program import Group, Phase, Script, Steps, Walk

@@ -30,7 +30,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pebble.errors import InputError, UnknownNameError, check_text
-from pebble.schedules.grid import Tiles
+from pebble.schedules.tile import Tiles
 from pebble.traces.layout import Index
 from pebble.traces.touches import Clock
 from pebble.units import ceil_div

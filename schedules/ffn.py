@@ -25,11 +25,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pebble.errors import InputError, UnknownNameError, check_text
-from pebble.schedules.grid import Tiles
 from pebble.schedules.kernel import Product, TableKernel, Work
 from pebble.schedules.orders import ALL_ORDERS, OrderParams, parse_order
 from pebble.schedules.tables.table import Blocks, Launch, TileTable
-from pebble.schedules.tile import TileShape, product_bytes
+from pebble.schedules.tile import Tiles, TileShape, product_bytes
 from pebble.traces import READ, WRITE, Layout, OperandTiles
 from pebble.traces.layout import Index
 from pebble.traces.program import Flags, Group, Phase, Steps, Walk

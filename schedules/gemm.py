@@ -18,11 +18,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pebble.schedules.execution import Execution, Segments, run_segments
-from pebble.schedules.grid import Tiles, check_grid
 from pebble.schedules.kernel import Product, TableKernel, Work
 from pebble.schedules.orders import OrderParams, TileOrder
 from pebble.schedules.tables.table import Blocks, Launch
-from pebble.schedules.tile import TileShape, product_bytes
+from pebble.schedules.tile import Tiles, TileShape, check_grid, product_bytes
 from pebble.system.parallel import check_memory
 from pebble.traces import READ, WRITE, Layout, LockstepGemm, Trace
 from pebble.traces.layout import Index

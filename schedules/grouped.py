@@ -15,11 +15,10 @@ from typing import Self
 import numpy as np
 from numpy.typing import NDArray
 
-from pebble.schedules.grid import Tiles, check_grid
 from pebble.schedules.kernel import Product, TableKernel, Work
 from pebble.schedules.orders import OrderParams, TileOrder
 from pebble.schedules.tables.table import Blocks, Launch
-from pebble.schedules.tile import TileShape, product_bytes
+from pebble.schedules.tile import Tiles, TileShape, check_grid, product_bytes
 from pebble.traces import READ, WRITE, Layout
 from pebble.traces.layout import Strided
 from pebble.traces.program import Group, Phase, Steps, Walk

@@ -14,9 +14,8 @@ from typing import Any, ClassVar, NamedTuple, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from pebble.schedules.grid import Tiles
 from pebble.schedules.tables.table import Blocks, Column, Launch, TileTable
-from pebble.schedules.tile import TileShape, product_bytes
+from pebble.schedules.tile import Tiles, TileShape, product_bytes
 from pebble.traces import Layout, LockstepGemm
 from pebble.traces.program import Phase, Walk
 from pebble.units import ceil_div

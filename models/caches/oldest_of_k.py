@@ -21,8 +21,7 @@ from numpy.typing import NDArray
 
 from pebble.errors import InputError
 from pebble.models.caches.base import Bytes, Counts, Engine, Numbers
-from pebble.models.caches.draws import Draws, refill
-from pebble.models.caches.replacement import Replacing
+from pebble.models.caches.replacement import Draws, Replacing, refill
 from pebble.models.caches.sm_map import PartitionsOfSms
 from pebble.system.parallel import reserve
 from pebble.traces import TraceChunk

@@ -13,8 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pebble.models.caches.base import Bytes, Counts, Engine, Numbers
-from pebble.models.caches.recency import ABSENT, empty_lists, leave, place
-from pebble.models.caches.replacement import Replacing
+from pebble.models.caches.replacement import ABSENT, Replacing, empty_lists, leave, place
 from pebble.traces import Trace, TraceChunk, by_lines
 from pebble.traces.jit import jit
 from pebble.traces.layout import SECTOR_BYTES

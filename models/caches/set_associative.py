@@ -13,8 +13,7 @@ from numpy.typing import NDArray
 
 from pebble.errors import InputError
 from pebble.models.caches.base import Bytes, Counts, Engine, Numbers
-from pebble.models.caches.draws import draw, seeded
-from pebble.models.caches.replacement import Replacing
+from pebble.models.caches.replacement import Replacing, draw, seeded
 from pebble.system.parallel import check_memory
 from pebble.traces import Trace, TraceChunk, by_lines
 from pebble.traces.jit import inlined, jit

@@ -11,9 +11,8 @@ from .games import Game, check_pebbling, read_game
 from .geometry import Box
 from .positions import check_positions
 from .potential import check_potential, read_gemm
-from .reading import RefusedError, equal, fields, integer, tagged
+from .reading import RefusedError, beside, equal, fields, integer, tagged
 from .segments import SegmentTerm, by_segments
-from .sidefile import beside
 
 METHODS = ("compulsory", "segments", "potential", "positions", "cutting planes")
 

@@ -30,8 +30,7 @@ from pathlib import Path
 from typing import Any
 
 from .games import Game, task_order
-from .reading import RefusedError, fields
-from .sidefile import records
+from .reading import RefusedError, fields, records
 
 MAGIC = b"pebble positions 1\n"
 MAX_POSITIONS = 2_000_000

@@ -30,8 +30,7 @@ from pathlib import Path
 from typing import Any
 
 from .games import Game
-from .reading import RefusedError, array, equal, fields, integer
-from .sidefile import records
+from .reading import RefusedError, array, equal, fields, integer, records
 
 MAGIC = b"pebble potential 1\n"
 MAX_SIDE = 4

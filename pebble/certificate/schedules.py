@@ -16,12 +16,9 @@ from typing import Any
 from .corner import Corner, read_turn
 from .reading import RefusedError, array, equal, fields, flag, integer, tagged
 from .statement import ALIKE, LATENT, ClaimedWidths, Workload, keys_and_values_apart, read_widths
-from .upper import ScheduleTraffic, check_claim, check_gemm, fits
-from .upper_banded import check_banded
-from .upper_chain import Shape, check_chain
+from .upper import ScheduleTraffic, check_banded, check_claim, check_gemm, check_remainder, fits
+from .upper_chain import Shape, check_chain, check_panels
 from .upper_conv import check_conv
-from .upper_panels import check_panels
-from .upper_remainder import check_remainder
 
 _PRODUCTS = {"blocks": check_gemm, "banded": check_banded, "apart": check_remainder}
 _FUSED = ("bands", "panels apart", "phases")

@@ -22,8 +22,7 @@ from pebble.models.kernel_fit import KernelNeeds
 from pebble.schedules.explicit.ffn import best_ffn_schedule
 from pebble.schedules.explicit.parallel_chain import best_ffn_on_sms
 from pebble.schedules.ffn import FfnKernel, FfnSchedule, all_ffn_schedules, ffn_groups, parse_ffn_schedule
-from pebble.schedules.grid import cut_sides
-from pebble.schedules.tile import TileShape
+from pebble.schedules.tile import TileShape, cut_sides
 from pebble.simulation import KernelConfig
 from pebble.traces.program import Program
 from pebble.units import ceil_div

@@ -27,13 +27,11 @@ from pebble.models.caches import parse_policy
 from pebble.models.kernel_fit import KernelNeeds
 from pebble.models.tile_model import tile_needs
 from pebble.schedules.explicit import best_gemm_schedule
-from pebble.schedules.explicit.parallel import ParallelSchedule
-from pebble.schedules.explicit.parallel_search import best_parallel_schedule
+from pebble.schedules.explicit.parallel import ParallelSchedule, best_parallel_schedule
 from pebble.schedules.gemm import GemmKernel
-from pebble.schedules.grid import cut_sides
 from pebble.schedules.orders import TileOrder, all_schedules, parse_order
 from pebble.schedules.tables.own import OwnSchedule
-from pebble.schedules.tile import TileShape
+from pebble.schedules.tile import TileShape, cut_sides
 from pebble.simulation import KernelConfig, Traffic
 from pebble.traces import LINE_BYTES, Trace
 from pebble.traces.program import Group, Program

@@ -20,17 +20,16 @@ from pebble.errors import InputError
 from pebble.families.parts import PartSchedule
 from pebble.families.schedules import Explicit
 from pebble.schedules.explicit import ExplicitProduct
+from pebble.schedules.explicit.attention import FAMILY as ROW_STATE
 from pebble.schedules.explicit.blocked import BlockedProduct
 from pebble.schedules.explicit.chain import NOTHING, ChainPlan, handed_on
-from pebble.schedules.explicit.chain_remainder import PanelsWithRemainder
 from pebble.schedules.explicit.conv2d import ConvProduct, ConvSchedule
 from pebble.schedules.explicit.corner import Corner
 from pebble.schedules.explicit.fused import FusedSchedule, Kernel
 from pebble.schedules.explicit.gemm import BandedProduct
 from pebble.schedules.explicit.latent import LatentSchedule
 from pebble.schedules.explicit.phases import Phases
-from pebble.schedules.explicit.remainder import BandsWithRemainder
-from pebble.schedules.explicit.row_state import FAMILY as ROW_STATE
+from pebble.schedules.explicit.remainder import BandsWithRemainder, PanelsWithRemainder
 from pebble.system.files import check_path, write_text
 from pebble.workloads.base import Workload
 from pebble.workloads.widths import ALIKE

@@ -29,8 +29,7 @@ from pebble.game import Game
 from pebble.solvers.gemm_shape import Shape
 from pebble.solvers.search import find_small_gemm
 from pebble.solvers.search import gemm_table as tables
-from pebble.solvers.search.gemm_canon import make_classes
-from pebble.solvers.search.gemm_model import build_model
+from pebble.solvers.search.gemm_model import build_model, make_classes
 from pebble.system.isolation import Library, StoppedError, call
 
 # with these Exact derives every line from numbered ones, so that lines that lead nowhere can be left out

@@ -26,9 +26,9 @@ from pebble.schedules.export.cuda import cuda_header
 from pebble.schedules.export.slots import statement
 from pebble.schedules.export.triton import triton_source
 from pebble.schedules.tables import TileTable
-from pebble.schedules.tables.checks import check_table
 from pebble.schedules.tables.files import npy_bytes, table_document, write_csv
 from pebble.schedules.tables.own import FixedTable
+from pebble.schedules.tables.registry import check_table
 from pebble.schedules.tables.source import own_schedule
 from pebble.system.files import check_output, write_bytes
 from pebble.units import ceil_div

@@ -6,8 +6,7 @@ import numpy as np
 
 from pebble.models.caches import CacheCounts, parse_policy
 from pebble.schedules.tables import TileTable
-from pebble.schedules.tables.registry import table_kernel
-from pebble.schedules.tables.walk import asynchronous_phases, table_phases, table_trace
+from pebble.schedules.tables.registry import asynchronous_phases, table_kernel, table_phases, table_trace
 from pebble.simulation.kernel import KernelConfig, Traffic, simulate_trace
 from pebble.traces import LINE_BYTES, Trace
 from pebble.traces.program import Group, Program

@@ -10,8 +10,8 @@ from pebble.game import BufferModel, Game, Move, Pebbling, at_sm, moves_cost
 from pebble.game.moves import Op
 from pebble.schedules.explicit import ExplicitProduct, best_gemm_schedule
 from pebble.schedules.explicit.moves import gemm_moves
+from pebble.schedules.explicit.parallel import best_parallel_schedule
 from pebble.schedules.explicit.parallel_moves import parallel_moves
-from pebble.schedules.explicit.parallel_search import best_parallel_schedule
 from pebble.solvers.gemm_shape import Shape, recognise
 from pebble.workloads import Gemm
 from pebble.workloads.widths import FastMemory

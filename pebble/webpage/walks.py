@@ -17,8 +17,7 @@ import numpy as np
 from pebble.errors import InputError
 from pebble.families import KernelFamily, family_of
 from pebble.models.caches import parse_policy
-from pebble.schedules.grid import round_up
-from pebble.schedules.tile import TileShape
+from pebble.schedules.tile import TileShape, round_up
 from pebble.simulation import KernelConfig
 from pebble.traces import LINE_BYTES, WRITE, Trace
 from pebble.units import ceil_div

@@ -84,7 +84,7 @@ class Chain:
 
 
 @dataclass(frozen=True)
-class Band:
+class ChainBand:
     """A band of H and its blocks.
 
     Attributes
@@ -171,7 +171,7 @@ class ChainPlan(ChainTraffic):
     """
 
     side: str
-    runs: tuple[tuple[Band, int], ...]
+    runs: tuple[tuple[ChainBand, int], ...]
     chain: Chain
     memory: FastMemory
     loads: dict[str, int]
@@ -179,7 +179,7 @@ class ChainPlan(ChainTraffic):
     peak_elements: int
 
     @property
-    def bands(self) -> list[Band]:
+    def bands(self) -> list[ChainBand]:
         """All bands, one by one."""
         return [band for band, count in self.runs for _ in range(count)]
 
@@ -202,7 +202,7 @@ class ChainPlan(ChainTraffic):
         return ", ".join(parts)
 
 
-def is_panel(chain: Chain, side: str, band: Band) -> bool:
+def is_panel(chain: Chain, side: str, band: ChainBand) -> bool:
     """Whether A and Y stay for all of a band of rows, so that only B and D stream by."""
     kept = (band.kept_first, band.kept_second) == (chain.k, chain.l) and band.blocks > 1
     return kept and side == "rows" and not (chain.masked or band.spilled)
@@ -227,7 +227,7 @@ def _works(widths: Widths, streams: int, rows: int, cols: int, second: bool, vec
     return max(computed, used) if second else computed
 
 
-def _holds(chain: Chain, side: str, band: Band, widths: Widths) -> int:
+def _holds(chain: Chain, side: str, band: ChainBand, widths: Widths) -> int:
     """The most that a band holds, without what is kept for the next."""
     k, l, u, w, p = chain.k, chain.l, chain.streams, widths.read, widths.partial
     extent, across = band.extent, chain.f if side == "rows" else chain.m
@@ -271,14 +271,14 @@ def spilling_sides(extent: int, streams: int, widths: Widths) -> tuple[Side, Sid
     )
 
 
-def placed(chain: Chain, side: str, band: Band, memory: FastMemory) -> Band | None:
+def placed(chain: Chain, side: str, band: ChainBand, memory: FastMemory) -> ChainBand | None:
     """The band with what it holds; None where that does not fit."""
     peaks = tuple(_holds(chain, side, band, widths) for _, widths in memory.limits)
     fits = all(peak <= size for peak, (size, _) in zip(peaks, memory.limits, strict=True))
     return replace(band, peaks=peaks) if fits else None
 
 
-def values_held(chain: Chain, side: str, band: Band, memory: FastMemory) -> int:
+def values_held(chain: Chain, side: str, band: ChainBand, memory: FastMemory) -> int:
     """The most values that a band holds, without those kept for the next."""
     return band.peaks[-1] if memory.limits[-1][1] == ALIKE else _holds(chain, side, band, ALIKE)
 
@@ -291,7 +291,7 @@ def spare_values(side: str, memory: FastMemory, peaks: tuple[int, ...]) -> int:
     )
 
 
-def handed_on(chain: Chain, side: str, memory: FastMemory, before: Band, after: Band, seen: int) -> Handed:
+def handed_on(chain: Chain, side: str, memory: FastMemory, before: ChainBand, after: ChainBand, seen: int) -> Handed:
     """What passes from one band to the next; ``seen``: columns of H that the first sees."""
     panels = [is_panel(chain, side, band) for band in (before, after)]
     values = max(values_held(chain, side, band, memory) for band in (before, after))

@@ -6,8 +6,8 @@ from dataclasses import replace
 from functools import lru_cache
 
 from pebble.schedules.explicit.chain import (
-    Band,
     Chain,
+    ChainBand,
     column_of_y,
     is_panel,
     placed,
@@ -20,7 +20,7 @@ from pebble.workloads.widths import FastMemory, Widths
 
 
 @lru_cache(maxsize=1 << 14)
-def best_band(chain: Chain, side: str, extent: int, memory: FastMemory, rule: str = "any") -> Band | None:
+def best_band(chain: Chain, side: str, extent: int, memory: FastMemory, rule: str = "any") -> ChainBand | None:
     """The rule by which a band moves least of its own operands, or None when none fits.
 
     ``moved`` counts, for ``rows``, A and Y (stored at least once) and, for ``hidden``, B and D.
@@ -84,7 +84,7 @@ def _widest(chain: Chain, side: str, extent: int, size: int, of: Widths, first: 
     return min(result)
 
 
-def _spilled_band(chain: Chain, extent: int, memory: FastMemory) -> Band | None:
+def _spilled_band(chain: Chain, extent: int, memory: FastMemory) -> ChainBand | None:
     """All of the band's H first, then Y: A and Y resident one after the other.
 
     With softmax state scores are stored as they are; the maximum and sum of each row, known once all have been
@@ -93,7 +93,7 @@ def _spilled_band(chain: Chain, extent: int, memory: FastMemory) -> Band | None:
     k, l, f, u, widths = chain.k, chain.l, chain.f, chain.streams, memory.widths
     if chain.masked or l == 0 or (chain.state and widths.hidden > widths.read):
         return None
-    bare = placed(chain, "rows", Band(extent, 1, f, k, l, spilled=f), memory)
+    bare = placed(chain, "rows", ChainBand(extent, 1, f, k, l, spilled=f), memory)
     if bare is None:
         return None
     columns = min(
@@ -114,10 +114,10 @@ def _spilled_band(chain: Chain, extent: int, memory: FastMemory) -> Band | None:
     )  # those beside lie there while one is computed
     cost, stays = memory.cost, enter.vectors
     traffic = extent * (cost.read * (k + 2 * (f - stays)) + cost.written * l)
-    return placed(chain, "rows", Band(extent, 1, f, k, l, traffic, (), f - stays, 0, enter, leave), memory)
+    return placed(chain, "rows", ChainBand(extent, 1, f, k, l, traffic, (), f - stays, 0, enter, leave), memory)
 
 
-def wider_band(chain: Chain, extent: int, blocks: int, memory: FastMemory) -> Band | None:
+def wider_band(chain: Chain, extent: int, blocks: int, memory: FastMemory) -> ChainBand | None:
     """A band of rows in so many blocks, the first one wider, with as many columns of Y as can stay."""
     k, l, f, u = chain.k, chain.l, chain.f, chain.streams
     if chain.masked or l == 0 or blocks > f or f * extent * u * memory.widths.hidden > blocks * memory.bytes:
@@ -160,21 +160,21 @@ def wider_band(chain: Chain, extent: int, blocks: int, memory: FastMemory) -> Ba
     cost = memory.cost
     again = (blocks - 1) * (cost.read * k + 2 * cost.partial * (l - low))
     traffic = extent * (cost.read * k + cost.written * l + again)
-    return placed(chain, "rows", Band(extent, block, blocks, 0, low, traffic, (), 0, first, enter), memory)
+    return placed(chain, "rows", ChainBand(extent, block, blocks, 0, low, traffic, (), 0, first, enter), memory)
 
 
-def _band(chain: Chain, side: str, extent: int, blocks: int, memory: FastMemory, keep: bool) -> Band | None:
+def _band(chain: Chain, side: str, extent: int, blocks: int, memory: FastMemory, keep: bool) -> ChainBand | None:
     """The band with that many blocks, keeping what fits; None when it does not fit."""
     k, l, u = chain.k, chain.l, chain.streams
     across = chain.f if side == "rows" else chain.m
     block = ceil_div(across, blocks)
     blocks = ceil_div(across, block)
-    everything = Band(extent, block, blocks, k, l)
+    everything = ChainBand(extent, block, blocks, k, l)
     result = placed(chain, side, everything, memory) if blocks > 1 and keep else None
     if result is None:
         if blocks > 1 and chain.masked:
             return None
-        result = placed(chain, side, Band(extent, block, blocks), memory)
+        result = placed(chain, side, ChainBand(extent, block, blocks), memory)
         if result is not None and blocks > 1 and keep:
             result = placed(chain, side, _keeping(chain, side, result, memory), memory)
     if result is None:
@@ -188,7 +188,7 @@ def _band(chain: Chain, side: str, extent: int, blocks: int, memory: FastMemory,
     return replace(result, moved=traffic)
 
 
-def _keeping(chain: Chain, side: str, band: Band, memory: FastMemory) -> Band:
+def _keeping(chain: Chain, side: str, band: ChainBand, memory: FastMemory) -> ChainBand:
     """The same with as many columns of its operands as fit, of the second first."""
     extent, first, second = band.extent, chain.k, chain.l
     left = [

@@ -8,10 +8,10 @@ from itertools import islice
 import numpy as np
 
 from pebble.errors import InfeasibleError
-from pebble.schedules.explicit.blocks import block_sizes, even
+from pebble.schedules.explicit.blocked import block_sizes, even
 from pebble.schedules.explicit.chain import (
-    Band,
     Chain,
+    ChainBand,
     ChainPlan,
     handed_on,
     is_panel,
@@ -199,7 +199,7 @@ def _traffic_split(best: ChainPlan, cut: Cut) -> ChainPlan:
 
 def _plan(chain: Chain, side: str, sizes: list[tuple[int, int, str]], memory: FastMemory) -> ChainPlan | None:
     """The plan for bands of these sizes, numbers and rules, or None when one does not fit."""
-    runs: list[tuple[Band, int]] = []
+    runs: list[tuple[ChainBand, int]] = []
     for extent, count, rule in sizes:
         band = best_band(chain, side, extent, memory, rule)
         if band is None or (chain.one_pass and side == "hidden" and extent < chain.f):
@@ -225,7 +225,7 @@ def seen_in_all(chain: Chain, rows: int, extent: int, bands: int) -> int:
     return bands * chain.seen(1) + more
 
 
-def _bands_that_keep(chain: Chain, rows: int, band: Band, memory: FastMemory) -> int:
+def _bands_that_keep(chain: Chain, rows: int, band: ChainBand, memory: FastMemory) -> int:
     """Of equal bands after those rows, how many may keep all that they saw of B and D for the next."""
     columns = spare_values("rows", memory, band.peaks) // chain.weights_per_column
     return max(0, ((columns - chain.seen(1) + 1) * chain.masked - rows) // band.extent)
@@ -242,10 +242,10 @@ def _floor_sum(count: int, divisor: int, step: int, first: int) -> int:
     return total
 
 
-def plan_of_runs(chain: Chain, side: str, runs: list[tuple[Band, int]], memory: FastMemory) -> ChainPlan:
+def plan_of_runs(chain: Chain, side: str, runs: list[tuple[ChainBand, int]], memory: FastMemory) -> ChainPlan:
     """The plan of these bands in this order, with what each keeps for the next."""
     kept, peak, done, columns = [], 0, 0, 0
-    before: Band | None = None
+    before: ChainBand | None = None
     for band, count in runs:
         peak = max(peak, values_held(chain, side, band, memory))
         if before is not None:
@@ -269,7 +269,7 @@ def plan_of_runs(chain: Chain, side: str, runs: list[tuple[Band, int]], memory: 
 def _totals(
     chain: Chain,
     side: str,
-    runs: list[tuple[Band, int]],
+    runs: list[tuple[ChainBand, int]],
     kept: list[tuple[int, int]],
     columns: int,
 ) -> tuple[dict[str, int], dict[str, int]]:

@@ -8,7 +8,7 @@ from functools import lru_cache
 from math import isqrt
 
 from pebble.errors import InfeasibleError
-from pebble.schedules.explicit.blocks import block_sizes
+from pebble.schedules.explicit.blocked import block_sizes
 from pebble.schedules.explicit.conv2d import (
     ConvProduct,
     ConvSchedule,

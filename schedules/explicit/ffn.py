@@ -8,11 +8,11 @@ from math import inf, sqrt
 
 from pebble.errors import InfeasibleError
 from pebble.schedules.explicit.chain import SIDES, Chain
-from pebble.schedules.explicit.chain_remainder import best_panels_with_remainder
 from pebble.schedules.explicit.chain_search import best_chain_plan
 from pebble.schedules.explicit.fused import APART, FUSED_FAMILIES, FusedSchedule, Kernel, Plan, family_of_plan
 from pebble.schedules.explicit.gemm_search import best_gemm_schedule
-from pebble.schedules.explicit.phase_search import best_phases
+from pebble.schedules.explicit.phases import best_phases
+from pebble.schedules.explicit.remainder import best_panels_with_remainder
 from pebble.workloads import Ffn, Gemm
 from pebble.workloads.widths import FastMemory
 

@@ -6,9 +6,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from pebble.schedules.explicit.chain import ChainPlan
-from pebble.schedules.explicit.chain_remainder import PanelsWithRemainder
 from pebble.schedules.explicit.gemm_search import ExplicitProduct
 from pebble.schedules.explicit.phases import Phases
+from pebble.schedules.explicit.remainder import PanelsWithRemainder
 from pebble.workloads import Attention, Ffn
 from pebble.workloads.widths import ALIKE, FastMemory
 

@@ -10,8 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from pebble.errors import InfeasibleError
-from pebble.schedules.explicit.blocked import BlockedProduct, blocked_products
-from pebble.schedules.explicit.blocks import block_sizes, even, largest_partner
+from pebble.schedules.explicit.blocked import BlockedProduct, block_sizes, blocked_products, even, largest_partner
 from pebble.schedules.explicit.corner import FloatArray, vectors_carried
 from pebble.schedules.explicit.gemm import AXES, Band, BandedProduct, operand_of, other_axes, taken, visit_costs
 from pebble.schedules.explicit.remainder import BandsWithRemainder, remainders

@@ -22,8 +22,7 @@ from pebble.errors import InfeasibleError
 from pebble.schedules.explicit.attention import best_attention_schedule
 from pebble.schedules.explicit.ffn import best_ffn_schedule
 from pebble.schedules.explicit.fused import FusedSchedule
-from pebble.schedules.explicit.parallel import OnSms
-from pebble.schedules.explicit.parallel_search import best_parallel_schedule
+from pebble.schedules.explicit.parallel import OnSms, best_parallel_schedule
 from pebble.units import ceil_div
 from pebble.workloads import Attention, Ffn
 from pebble.workloads.widths import FastMemory

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Literal, get_args
 
 from pebble.errors import InputError
-from pebble.schedules.grid import Tiles
+from pebble.schedules.tile import Tiles
 
 Raster = Literal["heuristic", "along-m", "along-n"]
 Multicast = Literal["none", "a", "b"]

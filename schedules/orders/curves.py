@@ -8,8 +8,8 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from pebble.schedules.grid import Index, Tiles, pairs
 from pebble.schedules.orders.base import OrderInfo
+from pebble.schedules.tile import Index, Tiles, pairs
 
 
 def quadtree(

@@ -6,11 +6,11 @@ import re
 from dataclasses import dataclass
 
 from pebble.errors import InputError, UnknownNameError, check_text
-from pebble.schedules.grid import Tiles, check_grid
 from pebble.schedules.orders.base import MAX_NUMBER, OrderInfo, OrderParams
 from pebble.schedules.orders.curves import GILBERT, HILBERT, MORTON
 from pebble.schedules.orders.libraries import CUTLASS2, CUTLASS2_HORIZONTAL, CUTLASS3, DEEPGEMM, THUNDERKITTENS, XCD
 from pebble.schedules.orders.strips import COLUMN, GROUPED, ROW, SNAKE, SNAKE_STRIPS
+from pebble.schedules.tile import Tiles, check_grid
 
 _STRIPS = (ROW, COLUMN, SNAKE, SNAKE_STRIPS)
 _LIBRARIES = (CUTLASS2, CUTLASS2_HORIZONTAL, CUTLASS3, DEEPGEMM, THUNDERKITTENS, XCD)

@@ -12,8 +12,7 @@ import numpy as np
 
 from pebble.errors import InputError
 from pebble.schedules.orders import OrderParams
-from pebble.schedules.tables.checks import check_table, check_tiles
-from pebble.schedules.tables.registry import kernel_of
+from pebble.schedules.tables.registry import check_table, check_tiles, kernel_of
 from pebble.schedules.tables.table import COLUMNS, Blocks, Column, Entries, Launch, TileTable, deal
 from pebble.workloads.base import Workload
 

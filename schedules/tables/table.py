@@ -109,7 +109,7 @@ class TileTable:
     ------
     InputError
         A slot twice or beyond P, waves or phases out of order, a direction other than 1 and -1. That every tile is
-        there once, `pebble.schedules.tables.checks.check_table` says.
+        there once, `pebble.schedules.tables.registry.check_table` says.
     """
 
     name: str

@@ -8,8 +8,7 @@ from typing import Any
 import pytest
 
 from pebble.certificate import RefusedError
-from pebble.certificate.upper import ScheduleTraffic, check_gemm
-from pebble.certificate.upper_banded import check_banded
+from pebble.certificate.upper import ScheduleTraffic, check_banded, check_gemm
 from pebble.certificate.upper_chain import Shape, check_chain
 from tests.certificate.play import play_banded, play_bands, play_blocks
 from tests.certificate.strongest import _bands, _blocks, banded, settled

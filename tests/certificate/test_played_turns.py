@@ -22,7 +22,7 @@ from pebble.certificate.upper_chain import Shape, check_chain
 from pebble.proof import certificate as writer
 from pebble.proof.certificate import workload_statement
 from pebble.schedules.explicit.attention import attention_chain
-from pebble.schedules.explicit.chain import NOTHING, Band, Chain, ChainPlan, Handed
+from pebble.schedules.explicit.chain import NOTHING, Chain, ChainBand, ChainPlan, Handed
 from pebble.schedules.explicit.corner import NO_CORNER, Corner
 from pebble.schedules.explicit.ffn import ffn_chain
 from pebble.schedules.explicit.fused import FusedSchedule
@@ -44,7 +44,7 @@ def corner(rnd: random.Random, lines: int, vectors: int) -> Corner:
     return Corner(rnd.randint(1, lines) if turned else 0, turned, vectors - turned)
 
 
-def some_band(rnd: random.Random, chain: Chain, extent: int) -> Band:
+def some_band(rnd: random.Random, chain: Chain, extent: int) -> ChainBand:
     """A panel, a band with a wider first block, or one that spills."""
     k, l, f = chain.k, chain.l, chain.f
     kind = rnd.choice(["panel", "panel", "wider", "spill"])
@@ -53,13 +53,13 @@ def some_band(rnd: random.Random, chain: Chain, extent: int) -> Band:
         block = ceil_div(f - first, rnd.randint(1, f - first))  # a certificate tells their number
         stays = rnd.randint(0, l)
         enter = corner(rnd, first, stays)
-        return Band(extent, block, 1 + ceil_div(f - first, block), 0, stays, wider=first, enter=enter)
+        return ChainBand(extent, block, 1 + ceil_div(f - first, block), 0, stays, wider=first, enter=enter)
     if kind == "spill" and not chain.state and f > 1:
         stays = rnd.randint(0, f - 1)
         enter = corner(rnd, k, stays)
         leave = replace(enter, group=rnd.randint(1, l) if enter.turned else 0)
-        return Band(extent, 1, f, k, l, spilled=f - stays, enter=enter, leave=leave)
-    return Band(extent, 1, f, k, l)
+        return ChainBand(extent, 1, f, k, l, spilled=f - stays, enter=enter, leave=leave)
+    return ChainBand(extent, 1, f, k, l)
 
 
 def fits_in_bytes(workload: Workload, schedule: dict[str, Any], plan: ChainPlan, rnd: random.Random) -> bool:
@@ -99,7 +99,9 @@ def test_what_the_checker_takes_is_legal(seed: int) -> None:
             result = Handed(vectors * chain.weights_per_column, 0, *turns) if panels and vectors else NOTHING
             handed[id(before), id(after)] = result
 
-        def handed_on(_c: Chain, _s: str, _n: FastMemory, before: Band, after: Band, _f: int, known=handed) -> Handed:
+        def handed_on(
+            _c: Chain, _s: str, _n: FastMemory, before: ChainBand, after: ChainBand, _f: int, known=handed
+        ) -> Handed:
             return known[id(before), id(after)]
 
         plan = ChainPlan("rows", tuple((band, 1) for band in bands), chain, FastMemory.of_values(10**9), {}, {}, 0)
@@ -158,7 +160,7 @@ def test_panels_without_a_second_product(seed: int) -> None:
         m, k, f = rnd.randint(2, 10), rnd.randint(1, 6), rnd.randint(2, 10)
         chain, left, bands = Chain(m, k, f, 0, 2), m, []
         while left:
-            bands.append(Band(rnd.randint(1, left), 1, f, k, 0))
+            bands.append(ChainBand(rnd.randint(1, left), 1, f, k, 0))
             left -= bands[-1].extent
         handed = {}
         for before, after in pairwise(bands):
@@ -166,7 +168,9 @@ def test_panels_without_a_second_product(seed: int) -> None:
             turns = corner(rnd, before.extent, vectors), corner(rnd, after.extent, vectors)
             handed[id(before), id(after)] = Handed(2 * k * vectors, 0, *turns) if vectors else NOTHING
 
-        def handed_on(_c: Chain, _s: str, _n: FastMemory, before: Band, after: Band, _f: int, known=handed) -> Handed:
+        def handed_on(
+            _c: Chain, _s: str, _n: FastMemory, before: ChainBand, after: ChainBand, _f: int, known=handed
+        ) -> Handed:
             return known[id(before), id(after)]
 
         plan = ChainPlan("rows", tuple((band, 1) for band in bands), chain, FastMemory.of_values(10**9), {}, {}, 0)

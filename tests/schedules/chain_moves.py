@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from itertools import pairwise
 
-from pebble.schedules.explicit.chain import NOTHING, Band, ChainPlan, handed_on
-from pebble.schedules.explicit.chain_remainder import PanelsWithRemainder
+from pebble.schedules.explicit.chain import NOTHING, ChainBand, ChainPlan, handed_on
 from pebble.schedules.explicit.corner import Corner
 from pebble.schedules.explicit.moves import groups_of
 from pebble.schedules.explicit.phases import Handover, Phases
+from pebble.schedules.explicit.remainder import PanelsWithRemainder
 from tests.schedules.panel_moves import Event, Value, panels_apart_moves
 from tests.schedules.phase_moves import rest_moves
 
@@ -118,7 +118,7 @@ class _Player:
         yield "delete", "H", cell
 
     def block(
-        self, band: Band, rows: Sequence[int], cols: Sequence[int], last: bool, stays_in: Sequence[int] = ()
+        self, band: ChainBand, rows: Sequence[int], cols: Sequence[int], last: bool, stays_in: Sequence[int] = ()
     ) -> Iterator[Event]:
         """Compute a block of H and use it; of some rows it stays."""
         c = self.chain
@@ -237,7 +237,7 @@ class _Player:
             yield from self.state_of(rows, "delete")
 
     def panel(
-        self, band: Band, rows: Sequence[int], order: Sequence[int], came: Corner, goes: Corner
+        self, band: ChainBand, rows: Sequence[int], order: Sequence[int], came: Corner, goes: Corner
     ) -> Iterator[Event]:
         """A band with all of A and Y there, and its corners."""
         c, self.order = self.chain, order
@@ -265,7 +265,7 @@ class _Player:
                     yield from self.drop(value)
             yield from self.state_of(rows, "delete")
 
-    def handing(self, band: Band, rows: Sequence[int], columns: Sequence[int]) -> Iterator[Event]:
+    def handing(self, band: ChainBand, rows: Sequence[int], columns: Sequence[int]) -> Iterator[Event]:
         """The last columns of H of the last panel: of the last rows they stay, in the end in the place of A."""
         c, corner, stays = self.chain, self.handed.leave, rows[len(rows) - self.handed.rows :]
         for j in columns[: corner.plain]:
@@ -300,7 +300,7 @@ class _Player:
         for w in weights:
             yield from self.drop(w)
 
-    def spilled(self, band: Band, rows: Sequence[int]) -> Iterator[Event]:
+    def spilled(self, band: ChainBand, rows: Sequence[int]) -> Iterator[Event]:
         """All columns of H of the band, then all of Y: first those that are stored, last those that turn."""
         c, turned = self.chain, band.enter.turned
         alone, chunk = range(c.f - turned), range(c.f - turned, c.f)
@@ -343,7 +343,7 @@ class _Player:
             for number in range(min(self.chain.state, 2)):
                 yield op, "state", (i, number)
 
-    def state(self, band: Band, op: str, rows: Sequence[int]) -> Iterator[Event]:
+    def state(self, band: ChainBand, op: str, rows: Sequence[int]) -> Iterator[Event]:
         c = self.chain
         whole = band.blocks > 1 and (band.kept_first, band.kept_second) == (c.k, c.l)
         for i in rows:

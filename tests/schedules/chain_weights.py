@@ -6,8 +6,8 @@ from collections import Counter
 from typing import NamedTuple
 
 from pebble.schedules.explicit.chain import ChainPlan
-from pebble.schedules.explicit.chain_remainder import PanelsWithRemainder
 from pebble.schedules.explicit.phases import Phases
+from pebble.schedules.explicit.remainder import PanelsWithRemainder
 from pebble.workloads.widths import Widths
 from tests.schedules.chain_moves import chain_moves
 

@@ -6,13 +6,13 @@ from collections import Counter
 from collections.abc import Iterator
 
 from pebble.schedules.explicit import ExplicitProduct
+from pebble.schedules.explicit.attention import FAMILY, PASSED
 from pebble.schedules.explicit.chain import ChainPlan
-from pebble.schedules.explicit.chain_remainder import PanelsWithRemainder
 from pebble.schedules.explicit.fused import FusedSchedule, Kernel
 from pebble.schedules.explicit.gemm import BandedProduct
 from pebble.schedules.explicit.moves import gemm_moves
 from pebble.schedules.explicit.phases import Phases
-from pebble.schedules.explicit.row_state import FAMILY, PASSED
+from pebble.schedules.explicit.remainder import PanelsWithRemainder
 from pebble.workloads import Ffn
 from tests.schedules.chain_moves import Event, chain_moves
 

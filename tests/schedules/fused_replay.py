@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections import Counter
 
+from pebble.schedules.explicit.attention import FAMILY, PASSED
 from pebble.schedules.explicit.fused import FusedSchedule
-from pebble.schedules.explicit.row_state import FAMILY, PASSED
 from pebble.workloads import Ffn
 from pebble.workloads.widths import ALIKE
 from tests.schedules.fused_moves import fused_moves

@@ -5,8 +5,7 @@ from __future__ import annotations
 from pebble.schedules.attention import AttentionKernel, AttentionSchedule, attention_groups
 from pebble.schedules.ffn import FfnKernel, FfnSchedule, ffn_groups
 from pebble.schedules.gemm import GemmKernel
-from pebble.schedules.grid import Tiles
-from pebble.schedules.tile import TileShape
+from pebble.schedules.tile import Tiles, TileShape
 from pebble.traces import Trace
 from pebble.traces.program import Group, Phase
 from pebble.traces.touches import program_trace

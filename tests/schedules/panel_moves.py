@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from pebble.schedules.explicit.chain_remainder import PanelsWithRemainder
+from pebble.schedules.explicit.remainder import PanelsWithRemainder
 
 # (move, operand, index); operands A[i, t], B[s, t, j], H[s, i, j], D[j, q], Y[i, q] and state[i, number]
 Event = tuple[str, str, tuple[int, ...]]

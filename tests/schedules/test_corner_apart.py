@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from pebble.certificate import RefusedError, check
 from pebble.certificate.statement import ClaimedWidths as WidthsOfChecker
 from pebble.certificate.statement import read_workload
-from pebble.certificate.upper_remainder import check_remainder
+from pebble.certificate.upper import check_remainder
 from pebble.families import lower_bound
 from pebble.proof.certificate import FORMAT, VERSION, upper_claim, workload_statement
 from pebble.reports.bound import bound_workload

@@ -16,9 +16,8 @@ from pebble.cdag.products import gemm_dag
 from pebble.errors import InfeasibleError
 from pebble.families.gemm import GEMM
 from pebble.game import BufferModel, Game, Move, Pebbling, replay
-from pebble.schedules.explicit.parallel import ParallelSchedule, held
+from pebble.schedules.explicit.parallel import ParallelSchedule, best_parallel_schedule, cluster_shapes, held
 from pebble.schedules.explicit.parallel_moves import parallel_moves
-from pebble.schedules.explicit.parallel_search import best_parallel_schedule, cluster_shapes
 from pebble.workloads import Gemm
 
 QUARTER = Fraction(1, 4)

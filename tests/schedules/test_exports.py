@@ -23,8 +23,7 @@ from pebble.schedules.export.triton import triton_source
 from pebble.schedules.ffn import parse_ffn_schedule
 from pebble.schedules.orders import parse_order
 from pebble.schedules.tables import Blocks, Launch, TileTable, deal
-from pebble.schedules.tables.checks import check_table
-from pebble.schedules.tables.registry import named_table
+from pebble.schedules.tables.registry import check_table, named_table
 from pebble.schedules.tile import TileShape
 from pebble.workloads import Attention, Ffn, Gemm, GroupedGemm, LatentAttention
 

@@ -13,9 +13,7 @@ from pebble.families import kernel_family, lower_bound
 from pebble.models.caches import parse_policy
 from pebble.schedules.attention import LatentKernel, attention_groups, parse_attention_schedule
 from pebble.schedules.tables import Launch
-from pebble.schedules.tables.checks import check_table
-from pebble.schedules.tables.registry import named_table, table_kernel
-from pebble.schedules.tables.walk import table_phases
+from pebble.schedules.tables.registry import check_table, named_table, table_kernel, table_phases
 from pebble.schedules.tile import TileShape
 from pebble.traces.program import Group
 from pebble.traces.touches import program_trace

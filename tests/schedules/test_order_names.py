@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from pebble.errors import InputError, UnknownNameError
 from pebble.schedules import ALL_ORDERS, REGISTRY, OrderParams, all_schedules, parse_order
-from pebble.schedules.grid import MAX_TILES
+from pebble.schedules.tile import MAX_TILES
 from tests.schedules.test_orders import NUMBERED, order_tiles
 
 

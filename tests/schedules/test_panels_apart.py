@@ -10,15 +10,14 @@ from hypothesis import strategies as st
 from pebble.certificate import RefusedError
 from pebble.certificate.statement import ClaimedWidths as WidthsOfChecker
 from pebble.certificate.statement import read_workload
-from pebble.certificate.upper_chain import Shape
-from pebble.certificate.upper_panels import check_panels
+from pebble.certificate.upper_chain import Shape, check_panels
 from pebble.families import lower_bound
 from pebble.proof.certificate import upper_claim, workload_statement
 from pebble.reports.bound import bound_workload
 from pebble.schedules.explicit.chain import SIDES, Chain
-from pebble.schedules.explicit.chain_remainder import PanelsWithRemainder, best_panels_with_remainder
 from pebble.schedules.explicit.ffn import best_ffn_schedule, ffn_chain, fused_ffn
 from pebble.schedules.explicit.fused import APART
+from pebble.schedules.explicit.remainder import PanelsWithRemainder, best_panels_with_remainder
 from pebble.workloads import Ffn
 from pebble.workloads.widths import FastMemory, Widths
 from tests.rooms import in_values

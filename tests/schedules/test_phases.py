@@ -22,8 +22,7 @@ from pebble.schedules.explicit.chain import SIDES, Chain, chain_bytes
 from pebble.schedules.explicit.chain_search import best_chain_plan
 from pebble.schedules.explicit.corner import Corner
 from pebble.schedules.explicit.ffn import best_ffn_schedule, ffn_chain, fused_ffn
-from pebble.schedules.explicit.phase_search import _Search, best_phases
-from pebble.schedules.explicit.phases import Handover, Phases, hands_on
+from pebble.schedules.explicit.phases import Handover, Phases, _Search, best_phases, hands_on
 from pebble.schedules.explicit.remainder import remainders
 from pebble.workloads import Attention, Ffn, Gemm
 from pebble.workloads.widths import FastMemory, Widths

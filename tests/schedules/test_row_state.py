@@ -13,9 +13,15 @@ from pebble.certificate.statement import read_workload
 from pebble.families import family_of, lower_bound
 from pebble.proof.certificate import upper_claim, workload_statement
 from pebble.reports.bound import bound_workload
-from pebble.schedules.explicit.attention import _with_row_state, attention_schedules, best_attention_schedule
+from pebble.schedules.explicit.attention import (
+    FAMILY,
+    RowState,
+    _with_row_state,
+    attention_schedules,
+    best_attention_schedule,
+    best_row_state,
+)
 from pebble.schedules.explicit.moves import gemm_moves
-from pebble.schedules.explicit.row_state import FAMILY, RowState, best_row_state
 from pebble.workloads import Attention, Gemm
 from pebble.workloads.widths import FastMemory, Widths
 from tests.rooms import in_values

@@ -12,9 +12,7 @@ from pebble.schedules.ffn import FfnKernel, ffn_groups, parse_ffn_schedule
 from pebble.schedules.gemm import GemmKernel
 from pebble.schedules.orders import OrderParams, parse_order
 from pebble.schedules.tables import COLUMNS, Blocks, Launch, TileTable, deal
-from pebble.schedules.tables.checks import check_table
-from pebble.schedules.tables.registry import named_table
-from pebble.schedules.tables.walk import table_trace
+from pebble.schedules.tables.registry import check_table, named_table, table_trace
 from pebble.schedules.tile import TileShape
 from pebble.traces import Trace
 from pebble.traces.touches import program_trace

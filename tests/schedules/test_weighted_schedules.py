@@ -18,8 +18,7 @@ from pebble.errors import InfeasibleError
 from pebble.proof.certificate import upper_claim, workload_statement
 from pebble.schedules.explicit import ExplicitProduct, best_gemm_schedule
 from pebble.schedules.explicit.blocked import blocked_products
-from pebble.schedules.explicit.chain import SIDES, Chain, ChainPlan, handed_on, placed
-from pebble.schedules.explicit.chain import Band as ChainBand
+from pebble.schedules.explicit.chain import SIDES, Chain, ChainBand, ChainPlan, handed_on, placed
 from pebble.schedules.explicit.chain_bands import best_band, wider_band
 from pebble.schedules.explicit.chain_search import best_chain_plan, plan_of_runs
 from pebble.schedules.explicit.corner import Side, best_corner

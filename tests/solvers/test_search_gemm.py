@@ -17,8 +17,16 @@ from pebble.solvers.result import Incumbent, Problem
 from pebble.solvers.search import find_small_gemm, solve_search
 from pebble.solvers.search import gemm_astar as rules
 from pebble.solvers.search import gemm_table as tables
-from pebble.solvers.search.gemm_canon import canonical_red, class_of, least_image, make_classes
-from pebble.solvers.search.gemm_model import build_model, move_products, permute_items, transpose_items
+from pebble.solvers.search.gemm_model import (
+    build_model,
+    canonical_red,
+    class_of,
+    least_image,
+    make_classes,
+    move_products,
+    permute_items,
+    transpose_items,
+)
 from pebble.solvers.search.gemm_search import GemmSearch
 
 # S = 3, 4, ... up to the compulsory cost

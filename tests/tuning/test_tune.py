@@ -20,8 +20,8 @@ from pebble.reports.tune import Tuning, tune
 from pebble.reports.tune_target import read_conditions
 from pebble.reports.tuned import Beyond
 from pebble.schedules.tables import TileTable
-from pebble.schedules.tables.checks import check_table
 from pebble.schedules.tables.own import FixedTable
+from pebble.schedules.tables.registry import check_table
 from pebble.simulation import KernelConfig
 from pebble.simulation.table import simulate_table
 from pebble.tuning import Candidate, Condition, measure, runnable, space_of

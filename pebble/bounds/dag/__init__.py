@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from pebble.bounds.dag import compulsory, hong_kung, segments, spectral, wavefront
-from pebble.bounds.dag.base import DagBound
+from pebble.bounds.dag import hong_kung, spectral, wavefront
+from pebble.bounds.dag.base import DagBound, compulsory_bound, windows_bound
 from pebble.game import Game, check_capacity
 
 MOST_ITEMS = max(wavefront.MOST_ITEMS, spectral.MOST_ITEMS, hong_kung.MOST_ITEMS)  # in a game that they look at
-THEOREMS = (compulsory.bound, segments.bound, wavefront.bound, spectral.bound, hong_kung.bound)
+THEOREMS = (compulsory_bound, windows_bound, wavefront.bound, spectral.bound, hong_kung.bound)
 
 
 def dag_bounds(game: Game, capacity: int, seconds: float = 10.0) -> tuple[DagBound, ...]:

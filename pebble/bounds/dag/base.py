@@ -1,4 +1,9 @@
-"""A lower bound on the cost of pebbling any DAG, and what the theorems share."""
+"""A lower bound on the cost of pebbling any DAG, what the theorems share, and the two that need no file of their own:
+what is compulsory, and windows of consecutive tasks, each of which touches at least so many values.
+
+The argument is that of `pebble.bounds.box`, with the least number of touched values found by search over sets
+of tasks instead of geometry. `pebble.bounds.task_windows` computes it, from which every solver starts.
+"""
 
 from __future__ import annotations
 
@@ -6,6 +11,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from pebble.bounds.base import Theorem
+from pebble.bounds.task_windows import segment_bound
 from pebble.game import Game, Variant
 
 ONE_SHOT = (Variant.ONE_SHOT, Variant.ONE_SHOT_SLIDING)
@@ -63,3 +69,22 @@ def same_weight(game: Game) -> int | None:
 def edges(game: Game) -> list[tuple[int, int]]:
     """(operand, value) of a game without cells."""
     return [(operand, task.target) for task in game.tasks for operand in task.operands]
+
+
+def compulsory_bound(game: Game, capacity: int, seconds: float) -> DagBound:
+    """Holds in every variant, with weights, for every capacity."""
+    return DagBound("compulsory", "folklore", game.compulsory, EVERY, "used inputs are loaded, outputs are stored")
+
+
+_WINDOWED = (*ONE_SHOT, Variant.IN_PLACE)
+_WINDOW_SOURCE = "segment accounting, after Irony, Toledo, Tiskin 2004"
+
+
+def windows_bound(game: Game, capacity: int, seconds: float) -> DagBound:
+    """Holds where a value is computed once, with weights."""
+    if game.variant not in _WINDOWED:
+        return DagBound("segments", _WINDOW_SOURCE, None, _WINDOWED, "does not hold when values may be computed again")
+    assert game.variant in EVERY
+    return DagBound(
+        "segments", _WINDOW_SOURCE, segment_bound(game, capacity), _WINDOWED, "windows of consecutive tasks"
+    )

@@ -13,7 +13,7 @@ positions of an ideal are known before the first of them is expanded. What is le
 - **Free tasks.** A ready task runs at once where all it needs is red, or is loaded for the last time, there is room,
   and afterwards either no new item is held, or one is held in place of an operand that was at least as dear to evict:
   what follows can do without the task as it did before, at the same price.
-- **Dominance and exchange**, see `pebble.solvers.search.dominance`.
+- **Dominance and exchange**, see `pebble.solvers.search.dag_moves`.
 - **Interchangeable inputs.** Inputs with the same uses change places in a position: the red ones first.
 """
 
@@ -33,20 +33,7 @@ from pebble.solvers.search.bits import (
     signed,
     single,
 )
-from pebble.solvers.search.dag_model import DagModel
-from pebble.solvers.search.dag_moves import (
-    chosen,
-    ideal_after,
-    is_worse,
-    list_slides,
-    list_victims,
-    needed,
-    next_choice,
-    play,
-    run_free,
-    sort_twins,
-)
-from pebble.solvers.search.dag_positions import (
+from pebble.solvers.search.dag_model import (
     AFTER,
     AT_IDEAL,
     AT_STATE,
@@ -64,9 +51,23 @@ from pebble.solvers.search.dag_positions import (
     SPARE,
     STATES,
     SUCCESSORS,
+    DagModel,
     Positions,
 )
-from pebble.solvers.search.dominance import beaten, exchanges
+from pebble.solvers.search.dag_moves import (
+    beaten,
+    chosen,
+    exchanges,
+    ideal_after,
+    is_worse,
+    list_slides,
+    list_victims,
+    needed,
+    next_choice,
+    play,
+    run_free,
+    sort_twins,
+)
 from pebble.solvers.search.ideals import (
     HEAD,
     NEXT,

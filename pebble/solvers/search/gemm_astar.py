@@ -33,10 +33,9 @@ from pebble.solvers.search.bits import (
     signed,
     stepped,
 )
-from pebble.solvers.search.gemm_canon import Classes, class_of, least_image
-from pebble.solvers.search.gemm_model import Model, touched_twice
+from pebble.solvers.search.gemm_model import Classes, Model, class_of, least_image, touched_twice
 from pebble.solvers.search.gemm_table import NEVER, Table, find_node, scope
-from pebble.solvers.search.positions import LEVELS, Positions, enter, expanded, next_position
+from pebble.solvers.search.levels import LEVELS, Positions, enter, expanded, next_position
 from pebble.traces.jit import inlined, jit
 
 

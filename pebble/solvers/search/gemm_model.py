@@ -1,7 +1,13 @@
-"""The in-place GEMM as bits: items, products, and the symmetry group.
+"""The in-place GEMM as bits: items, products, and the symmetry group; and true canonical labelling of red sets, and
+of (red set, products) pairs.
 
 Items: A(i,l) is bit i k + l, B(l,j) bit m k + j k + l, C(i,j) bit m k + n k + i n + j. Product (i,j,l) is bit
 (i n + j) k + l. B lies by columns, so that the transposition m <-> n only swaps two blocks.
+
+The canonical form of (R, D) is the lexicographic minimum over the symmetry group, red set first. For the red set
+only symmetries that sort an isomorphism-invariant key of the rows, columns and depths are tried: that set of
+symmetries is itself defined by invariants, so the minimum over it is a true canonical form. Once the red set is
+canonical, its stabiliser (kept per class) is all that remains for D.
 """
 
 from __future__ import annotations
@@ -11,7 +17,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from pebble.solvers.search.bits import I64, U64, ZERO, bit
+from pebble.solvers.search.bits import I32, I64, U64, ZERO, bit, mix, signed
 from pebble.traces.jit import jit
 
 
@@ -140,3 +146,170 @@ def touched_twice(mod: Model, R: np.uint64) -> tuple[np.uint64, np.uint64, np.ui
             twice |= once & word
             once |= word
     return once, twice, thrice
+
+
+class Classes(NamedTuple):
+    """Red sets up to symmetry, each with its stabiliser, and a cache from red set to class."""
+
+    red: U64
+    first: I64
+    """first[c]: where the stabiliser of class c starts in `stabiliser` (first[c + 1]: where it ends)."""
+    stabiliser: I32
+    table: I32
+    """Hash table of canonical red sets: class + 1, or 0."""
+    cache_red: U64
+    cache_class: I32
+    cache_symmetry: I32
+    counts: I64
+    """counts[0]: classes, counts[1]: stabiliser entries, counts[2]: 1 when an array is full."""
+
+
+def make_classes(max_classes: int = 1 << 24, cache_bits: int = 20) -> Classes:
+    """Empty tables; untouched pages cost no memory."""
+    return Classes(
+        np.empty(max_classes, dtype=np.uint64),
+        np.zeros(max_classes + 1, dtype=np.int64),
+        np.empty(max_classes * 4 + (1 << 20), dtype=np.int32),
+        np.zeros(max_classes * 2, dtype=np.int32),
+        np.full(1 << cache_bits, np.uint64(2**64 - 1), dtype=np.uint64),
+        np.zeros(1 << cache_bits, dtype=np.int32),
+        np.zeros(1 << cache_bits, dtype=np.int32),
+        np.zeros(4, dtype=np.int64),
+    )
+
+
+@jit
+def _keys(mod: Model, R: np.uint64, ki: I64, kj: I64, kl: I64) -> None:
+    """Invariant keys of the rows i, columns j and depths l of a red set, refined once by their neighbours."""
+    m, n, k = mod.m, mod.n, mod.k
+    cbase = (m + n) * k
+    ki[:] = 0
+    kj[:] = 0
+    kl[:] = 0
+    for i in range(m):
+        for el in range(k):
+            if R & bit(i * k + el):
+                ki[i] += 1
+                kl[el] += 1
+        for j in range(n):
+            if R & bit(cbase + i * n + j):
+                ki[i] += 8
+                kj[j] += 8
+    for j in range(n):
+        for el in range(k):
+            if R & bit((m + j) * k + el):
+                kj[j] += 1
+                kl[el] += 8
+    ni, nj, nl = ki.copy(), kj.copy(), kl.copy()
+    ni *= 1 << 24
+    nj *= 1 << 24
+    nl *= 1 << 24
+    for i in range(m):
+        for el in range(k):
+            if R & bit(i * k + el):
+                ni[i] += kl[el] * kl[el] + 7
+                nl[el] += ki[i] * ki[i] + 7
+        for j in range(n):
+            if R & bit(cbase + i * n + j):
+                ni[i] += (kj[j] * kj[j] + 5) * 517
+                nj[j] += (ki[i] * ki[i] + 5) * 517
+    for j in range(n):
+        for el in range(k):
+            if R & bit((m + j) * k + el):
+                nj[j] += kl[el] * kl[el] + 7
+                nl[el] += (kj[j] * kj[j] + 7) * 517
+    for key, refined in ((ki, ni), (kj, nj), (kl, nl)):
+        for x in range(len(key)):  # not as slices: the check of their shapes alone takes numba seconds to compile
+            key[x] = refined[x]
+
+
+@jit
+def _sorting(perms: I64, key: I64, out: I64) -> int:
+    """The permutations that put the keys in ascending order; how many."""
+    size = len(key)
+    count = 0
+    for p in range(perms.shape[0]):
+        good = True
+        for a in range(size):
+            for b in range(a + 1, size):
+                if (key[a] < key[b] and perms[p, a] > perms[p, b]) or (key[a] > key[b] and perms[p, a] < perms[p, b]):
+                    good = False
+                    break
+            if not good:
+                break
+        if good:
+            out[count] = p
+            count += 1
+    return count
+
+
+@jit
+def canonical_red(mod: Model, R: np.uint64, keep: bool, out: I32) -> tuple[np.uint64, int, int]:
+    """The canonical image of a red set and one symmetry that reaches it.
+
+    With `keep`, also every symmetry with image R itself into `out` (meant for canonical R: its stabiliser);
+    the third value returned is their number.
+    """
+    best, chosen, kept = ~ZERO, 0, 0
+    ki, kj, kl = np.zeros(mod.m, np.int64), np.zeros(mod.n, np.int64), np.zeros(mod.k, np.int64)
+    li, lj, ll = np.empty(120, np.int64), np.empty(120, np.int64), np.empty(120, np.int64)
+    for flip in range(2 if mod.square else 1):
+        Q = transpose_items(mod, R) if flip else R
+        _keys(mod, Q, ki, kj, kl)
+        ci, cj, cl = _sorting(mod.perm_i, ki, li), _sorting(mod.perm_j, kj, lj), _sorting(mod.perm_l, kl, ll)
+        for c in range(cl):
+            for b in range(cj):
+                for a in range(ci):
+                    image = permute_items(mod, li[a], lj[b], ll[c], Q)
+                    if image < best:
+                        best = image
+                        chosen = li[a] | lj[b] << 8 | ll[c] << 16 | flip << 24
+                    if keep and image == R:
+                        out[kept] = li[a] | lj[b] << 8 | ll[c] << 16 | flip << 24
+                        kept += 1
+    return best, chosen, kept
+
+
+@jit
+def class_of(mod: Model, cls: Classes, R: np.uint64) -> tuple[int, int]:
+    """Class of a red set and a symmetry that takes it there; class -1 when the tables are full."""
+    slot = signed(mix(R, ZERO) & np.uint64(len(cls.cache_red) - 1))
+    if cls.cache_red[slot] == R:
+        return signed(cls.cache_class[slot]), signed(cls.cache_symmetry[slot])
+    empty = np.empty(0, np.int32)
+    canon, g, _ = canonical_red(mod, R, False, empty)
+    size = len(cls.table)
+    where = signed(mix(canon, np.uint64(77)) % np.uint64(size))
+    while cls.table[where] != 0 and cls.red[cls.table[where] - 1] != canon:
+        where += 1
+        if where == size:
+            where = 0
+    c = signed(cls.table[where]) - 1
+    if c < 0:
+        c = cls.counts[0]
+        if c + 1 >= len(cls.red) or cls.counts[1] + mod.order >= len(cls.stabiliser):
+            cls.counts[2] = 1
+            return -1, 0
+        cls.red[c] = canon
+        start = cls.counts[1]
+        _, _, kept = canonical_red(mod, canon, True, cls.stabiliser[start:])
+        cls.counts[1] = start + kept
+        cls.first[c + 1] = start + kept
+        cls.counts[0] = c + 1
+        cls.table[where] = c + 1
+    cls.cache_red[slot] = R
+    cls.cache_class[slot] = c
+    cls.cache_symmetry[slot] = g
+    return c, g
+
+
+@jit
+def least_image(mod: Model, cls: Classes, c: int, g: int, D: np.uint64) -> np.uint64:
+    """The canonical image of a set of products whose red set has class c by symmetry g."""
+    D = move_products(mod, g, D)
+    best = D
+    for s in range(cls.first[c], cls.first[c + 1]):
+        image = move_products(mod, signed(cls.stabiliser[s]), D)
+        if image < best:
+            best = image
+    return best

@@ -14,10 +14,8 @@ from pebble.solvers.result import Incumbent
 from pebble.solvers.search import gemm_astar as astar
 from pebble.solvers.search import gemm_table as tables
 from pebble.solvers.search.bits import FULL, bits_of
-from pebble.solvers.search.gemm_canon import make_classes
-from pebble.solvers.search.gemm_model import build_model
-from pebble.solvers.search.levels import LevelSearch, Table
-from pebble.solvers.search.positions import LEVELS, Positions, chain_to, make_positions
+from pebble.solvers.search.gemm_model import build_model, make_classes
+from pebble.solvers.search.levels import LEVELS, LevelSearch, Positions, Table, chain_to, make_positions
 
 PROBE_POSITIONS = 100_000
 PROBE_SHARE = 0.2  # of the time, before a table is built

@@ -32,8 +32,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pebble.solvers.search.bits import I32, I64, ONE, U64, ZERO, bit, borrowed, lowest, mix, popcount, signed
-from pebble.solvers.search.gemm_canon import Classes, class_of, least_image
-from pebble.solvers.search.gemm_model import Model, touched_twice
+from pebble.solvers.search.gemm_model import Classes, Model, class_of, least_image, touched_twice
 from pebble.traces.jit import jit
 
 RUNNING, DONE, FULL, GROW = 0, 1, 2, 3

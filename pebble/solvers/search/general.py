@@ -12,7 +12,7 @@ from pebble.game import Move
 from pebble.solvers.plan import Plan, write_moves
 from pebble.solvers.result import Incumbent
 from pebble.solvers.search import dag_layers as layers
-from pebble.solvers.search import dag_positions as kept
+from pebble.solvers.search import dag_model as kept
 from pebble.solvers.search.bits import EXHAUSTED, FULL
 from pebble.solvers.search.dag_counts import count_game
 from pebble.solvers.search.dag_model import build_dag_model

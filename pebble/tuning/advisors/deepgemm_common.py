@@ -8,7 +8,7 @@ from pebble.errors import InputError
 from pebble.families.gemm import GEMM
 from pebble.families.grouped import GROUPED
 from pebble.models.machine import Machine
-from pebble.schedules.grid import round_up
+from pebble.schedules.tile import round_up
 from pebble.units import ceil_div
 from pebble.workloads.base import Workload
 

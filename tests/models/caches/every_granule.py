@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 from numba import njit
 
-from pebble.models.caches.draws import seeded
 from pebble.models.caches.oldest_of_k import OldestOfKEngine
+from pebble.models.caches.replacement import seeded
 from pebble.traces import TraceChunk
 
 
