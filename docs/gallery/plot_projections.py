@@ -11,7 +11,7 @@ many points. The solid is the segment that does most work for what it touches at
    $ pebble figure projections gemm -m 8192 -n 8192 -k 8192 --cache 40MiB --out box.pdf
 """
 
-from pebble.plots.projections import projections_figure
+from pebble.plots.segments import projections_figure
 from pebble.workloads import Gemm
 
 figure = projections_figure(Gemm(8192, 8192, 8192), capacity=40 * 2**19)

@@ -14,7 +14,7 @@ import networkx as nx
 
 import pebble
 from pebble.plots.pebbling import gemm_events, pebbling_figure
-from pebble.plots.projections import projections_figure
+from pebble.plots.segments import projections_figure
 
 # %%
 # A bound, and what it is worth

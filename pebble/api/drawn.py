@@ -79,7 +79,7 @@ def _ski_slope(problem: FigureSpec) -> Figure:
 
 
 def _projections(problem: FigureSpec) -> Figure:
-    from pebble.plots.projections import projections_figure
+    from pebble.plots.segments import projections_figure
 
     gemm = _workload(problem, Gemm(8192, 8192, 8192))
     return projections_figure(gemm, _capacity(problem, gemm, "40MiB"))
@@ -125,7 +125,7 @@ def _not_a_solution(path: str) -> InputError:
 def _lanes(document: dict[str, Any], path: str) -> Figure:
     """A lane an SM."""
     from pebble.game import read_moves
-    from pebble.plots.lanes import lanes_figure
+    from pebble.plots.pebbling import lanes_figure
 
     if document.get("buffers") == "pooled":
         raise InputError("figure: got pooled buffers, one memory that all SMs share; it has no lanes.")
@@ -209,7 +209,7 @@ def _omega(problem: FigureSpec) -> Figure:
 
 def _placement(problem: FigureSpec) -> tuple[Figure, dict[str, Any]]:
     from pebble.game.buffer_model import Topology
-    from pebble.plots.placement import placement_figure
+    from pebble.plots.pebbling import placement_figure
     from pebble.schedules.orders import OrderParams, parse_order
     from pebble.solvers.placement import MAX_EXACT_SMS, block_deal, deal, place_exact, place_fast
 
@@ -244,7 +244,7 @@ def _placement(problem: FigureSpec) -> tuple[Figure, dict[str, Any]]:
 
 
 def _roofline(problem: FigureSpec) -> Figure:
-    from pebble.plots.roofline import roofline_figure
+    from pebble.plots.time import roofline_figure
     from pebble.reports.roofline import roofline
 
     workload = problem.workload or Gemm(8192, 8192, 8192)

@@ -77,7 +77,7 @@ _GROUPS: dict[str, dict[str, str]] = {
 COMMANDS: dict[str, str] = {name: text for group in _GROUPS.values() for name, text in group.items()}
 
 SHAPES = "shape"  # the group of the options that give a workload's sizes
-FAMILIES = "parameters of families"  # and those of a DAG's
+FAMILY_PARAMETERS = "parameters of families"  # and those of a DAG's
 _LONGEST_SENTENCE = 1000
 # threads that a time limit or Ctrl-C leaves behind at their work, if need be
 _WORKERS = ("pebble-solver", "pebble-bounds", "pebble-work", "pebble-each")
@@ -151,7 +151,7 @@ class _Parser(argparse.ArgumentParser):
 
     def format_help(self) -> str:
         """The command's own options first, the shapes of all families of workloads and DAGs last."""
-        self._action_groups.sort(key=lambda group: group.title in (SHAPES, FAMILIES))
+        self._action_groups.sort(key=lambda group: group.title in (SHAPES, FAMILY_PARAMETERS))
         self.usage = " ".join(["%(prog)s", *map(_argument, self._get_positional_actions()), "[options]"])
         return super().format_help()
 

@@ -1,4 +1,6 @@
-"""Printing: JSON on stdout alone, or plain text that fits the terminal."""
+"""Printing: JSON on stdout alone, or plain text that fits the terminal; and what is being done, and how far it is,
+while it takes its time.
+"""
 
 from __future__ import annotations
 
@@ -8,10 +10,14 @@ import shlex
 import shutil
 import sys
 import textwrap
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from typing import Any
 
+from pebble.reports import simulated_orders
 from pebble.reports.base import Report, header
+from pebble.system.clock import stderr_bar
+from pebble.tuning import Progress, silent
 
 _SHORTEST_NAME = 12  # characters that are left of a name before a column of `keep` goes
 
@@ -85,3 +91,52 @@ def _across(widths: Sequence[int], shown: Sequence[int]) -> int:
 def _cell(text: str, space: int, left: bool) -> str:
     text = text if len(text) <= space else text[: space - 3] + "..."
     return text.ljust(space) if left else text.rjust(space)
+
+
+@contextmanager
+def stages(of: str) -> Iterator[Callable[[str], object]]:
+    """A function that says what begins: with the seconds since on a terminal, else (the log of a job) in a line."""
+    if not sys.stderr.isatty():
+        yield lambda stage: print(f"pebble: {of}: {stage}", file=sys.stderr, flush=True)
+        return
+    from rich.console import Console
+    from rich.progress import Progress as Bar
+    from rich.progress import TextColumn, TimeElapsedColumn
+    from rich.table import Column
+
+    seconds = TimeElapsedColumn(Column(min_width=7))
+    what = TextColumn("{task.description}", table_column=Column())  # which may take a second line
+    with Bar(seconds, what, console=Console(stderr=True), transient=True) as bar:
+        task = bar.add_task("", total=None)
+
+        def tell(stage: str) -> None:
+            bar.reset(task, description=stage)
+
+        yield tell
+
+
+@contextmanager
+def schedules_bar() -> Iterator[Callable[[int], simulated_orders.Progress]]:
+    """What `compare` takes as ``progress``, as a bar on standard error."""
+    with stderr_bar("{task.description:<28}") as bar:
+
+        def start(total: int) -> simulated_orders.Progress:
+            task = bar.add_task("simulating", total=total)
+            return lambda name: bar.update(task, advance=1, description=name)
+
+        yield start
+
+
+@contextmanager
+def search_bar() -> Iterator[Progress]:
+    """What `tune` and `tile` take as ``progress``: a bar on standard error where that is a terminal."""
+    if not sys.stderr.isatty():
+        yield silent
+        return
+    with stderr_bar("{task.description:<34}") as bar:
+        task = bar.add_task("simulating", total=None)
+
+        def show(what: str, done: int, total: int) -> None:
+            bar.update(task, description=what, completed=done, total=total or None)
+
+        yield show

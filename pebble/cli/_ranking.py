@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from typing import Any, Unpack
 
 from pebble.cli import _output
-from pebble.cli._progress import schedules_bar
+from pebble.cli._output import schedules_bar
 from pebble.reports.default_kernel import advised_kernel
 from pebble.reports.kernel_time import floor_word
 from pebble.reports.patience import about_seconds

@@ -15,8 +15,8 @@ import argparse
 import shlex
 
 from pebble.cli import _output
-from pebble.cli._progress import search_bar
-from pebble.cli._workload_argument import add_workload_arguments, workload_of
+from pebble.cli._arguments import add_workload_arguments, workload_of
+from pebble.cli._output import search_bar
 from pebble.errors import InputError
 from pebble.families import command_words
 from pebble.reports.advise import KernelAdvice, advise

@@ -25,11 +25,17 @@ from typing import TYPE_CHECKING, Any
 from pebble.api.traffic import bound
 from pebble.bounds import LowerBound, WeightedBound
 from pebble.cli import _output
-from pebble.cli._dag_argument import is_dag_file
+from pebble.cli._arguments import (
+    add_accumulate_argument,
+    add_machine_arguments,
+    add_workload_arguments,
+    is_dag_file,
+    seconds,
+    where,
+    workload_of,
+)
 from pebble.cli._floor import add_time_arguments, print_energy, print_floor
 from pebble.cli._sms import add_buffer_arguments, add_level_arguments, print_sm_bound
-from pebble.cli._target import add_accumulate_argument, add_machine_arguments, seconds, where
-from pebble.cli._workload_argument import add_workload_arguments, workload_of
 from pebble.errors import InputError
 from pebble.families import family_of
 from pebble.reports.bound import Bound

@@ -25,14 +25,22 @@ from typing import Any
 
 from pebble.api.traffic import compare
 from pebble.cli import _output
+from pebble.cli._arguments import (
+    add_accumulate_argument,
+    add_kernel_arguments,
+    add_machine_arguments,
+    add_schedules_arguments,
+    add_workload_arguments,
+    kernel,
+    seconds,
+    workload_of,
+)
 from pebble.cli._exact import interval_line, print_exact
 from pebble.cli._floor import add_time_arguments, print_energy, print_floor
 from pebble.cli._look import add_look_arguments, check_figure, write_figure
-from pebble.cli._progress import schedules_bar
+from pebble.cli._output import schedules_bar
 from pebble.cli._ranking import print_short, print_verdict, ranking_bar, tell_patience_of
 from pebble.cli._sms import add_buffer_arguments, print_sm_comparison
-from pebble.cli._target import add_accumulate_argument, add_kernel_arguments, add_machine_arguments, kernel, seconds
-from pebble.cli._workload_argument import add_schedules_arguments, add_workload_arguments, workload_of
 from pebble.families import kernel_family
 from pebble.reports.exact import ExactComparison
 from pebble.reports.kernel_compare import Comparison

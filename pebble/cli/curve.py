@@ -14,10 +14,16 @@ import numpy as np
 
 from pebble.api.kernels import curve
 from pebble.cli import _output
+from pebble.cli._arguments import (
+    add_kernel_arguments,
+    add_machine_arguments,
+    add_schedules_arguments,
+    add_workload_arguments,
+    kernel,
+    workload_of,
+)
 from pebble.cli._look import add_look_arguments, check_figure, write_figure
 from pebble.cli._ranking import tell_patience_of
-from pebble.cli._target import add_kernel_arguments, add_machine_arguments, kernel
-from pebble.cli._workload_argument import add_schedules_arguments, add_workload_arguments, workload_of
 from pebble.models.caches import parse_policy
 from pebble.reports.curve import CurveReport
 

@@ -16,7 +16,7 @@ import dataclasses
 
 from pebble.cdag.io import SUFFIXES, write_dag
 from pebble.cli import _output
-from pebble.cli._dag_argument import add_dag_arguments, family_help, read_dag_argument
+from pebble.cli._arguments import add_dag_arguments, family_help, read_dag_argument
 from pebble.cli._look import add_look_arguments, check_figure, write_figure
 from pebble.system.files import check_output
 

@@ -14,9 +14,9 @@ from __future__ import annotations
 import argparse
 
 from pebble.cli import _output
+from pebble.cli._arguments import add_machine_arguments, where
 from pebble.cli._floor import add_time_arguments, rates_line
 from pebble.cli._look import add_look_arguments, check_figure, write_figure
-from pebble.cli._target import add_machine_arguments, where
 from pebble.reports.decode import BATCHES, CONTEXTS, Decode, decode
 from pebble.units import format_bytes, format_capacity, format_seconds
 from pebble.workloads import DTYPE_BYTES

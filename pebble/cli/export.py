@@ -13,8 +13,13 @@ import argparse
 import sys
 
 from pebble.cli import _output
-from pebble.cli._target import add_kernel_arguments, add_machine_arguments, kernel
-from pebble.cli._workload_argument import add_workload_arguments, optional_workload
+from pebble.cli._arguments import (
+    add_kernel_arguments,
+    add_machine_arguments,
+    add_workload_arguments,
+    kernel,
+    optional_workload,
+)
 from pebble.errors import InputError
 from pebble.reports.export import FORMATS, check_file, export
 from pebble.schedules.tables.registry import WITH_TABLE

@@ -24,8 +24,8 @@ from typing import Any
 from pebble.api.drawn import FIGURES
 from pebble.api.figures import FigureOptions, check_data_path, figure
 from pebble.cli import _output
+from pebble.cli._arguments import add_workload_arguments, given_parameters, optional_workload
 from pebble.cli._look import add_look_arguments, look_arguments
-from pebble.cli._workload_argument import add_workload_arguments, given_parameters, optional_workload
 from pebble.errors import InputError, UnknownNameError
 
 

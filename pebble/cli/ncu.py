@@ -23,10 +23,15 @@ import argparse
 import sys
 
 from pebble.cli import _counters, _output
+from pebble.cli._arguments import (
+    add_kernel_arguments,
+    add_machine_arguments,
+    add_workload_option,
+    kernel,
+    optional_workload,
+)
 from pebble.cli._look import add_look_arguments, check_figure, write_figure
-from pebble.cli._progress import schedules_bar
-from pebble.cli._target import add_kernel_arguments, add_machine_arguments, kernel
-from pebble.cli._workload_argument import add_workload_option, optional_workload
+from pebble.cli._output import schedules_bar
 from pebble.errors import InputError
 from pebble.reports.ncu import ncu
 from pebble.reports.ncu_compare import judge

@@ -12,8 +12,13 @@ import sys
 
 from pebble.bounds import WeightedBound
 from pebble.cli import _output
-from pebble.cli._target import add_accumulate_argument, add_machine_arguments, where
-from pebble.cli._workload_argument import add_workload_arguments, workload_of
+from pebble.cli._arguments import (
+    add_accumulate_argument,
+    add_machine_arguments,
+    add_workload_arguments,
+    where,
+    workload_of,
+)
 from pebble.reports.proof import prove
 from pebble.system.files import check_output, write_text
 

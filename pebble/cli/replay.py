@@ -16,10 +16,8 @@ import threading
 
 from pebble.api.games import replay
 from pebble.cli import _output
-from pebble.cli._dag_argument import add_dag_arguments, family_help
+from pebble.cli._arguments import add_dag_arguments, family_help, given_parameters, seconds
 from pebble.cli._sms import add_buffer_arguments
-from pebble.cli._target import seconds
-from pebble.cli._workload_argument import given_parameters
 from pebble.reports.solve import shown, shown_memories
 from pebble.system.clock import interruptible
 

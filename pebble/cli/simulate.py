@@ -17,8 +17,14 @@ import sys
 
 from pebble.api.traffic import simulate
 from pebble.cli import _output
-from pebble.cli._target import add_kernel_arguments, add_machine_arguments, kernel
-from pebble.cli._workload_argument import add_residual_argument, add_workload_arguments, optional_workload
+from pebble.cli._arguments import (
+    add_kernel_arguments,
+    add_machine_arguments,
+    add_residual_argument,
+    add_workload_arguments,
+    kernel,
+    optional_workload,
+)
 from pebble.families import schedules_help
 from pebble.reports.sensitivity import Sensitivity
 from pebble.reports.simulate import Simulation, TraceSimulation, WrittenTrace

@@ -22,10 +22,9 @@ from typing import TYPE_CHECKING, Any
 
 from pebble.api.games import solve
 from pebble.cli import _output
-from pebble.cli._dag_argument import add_dag_arguments, family_help
-from pebble.cli._progress import stages
+from pebble.cli._arguments import add_dag_arguments, family_help, given_parameters
+from pebble.cli._output import stages
 from pebble.cli._sms import add_buffer_arguments
-from pebble.cli._workload_argument import given_parameters
 from pebble.errors import GapOpenError, InfeasibleError, InputError
 from pebble.game import Variant
 from pebble.reports.on_sms import shown_cost

@@ -16,8 +16,8 @@ from __future__ import annotations
 import argparse
 
 from pebble.cli import _output
-from pebble.cli._progress import search_bar
-from pebble.cli._workload_argument import add_workload_arguments, workload_of
+from pebble.cli._arguments import add_workload_arguments, workload_of
+from pebble.cli._output import search_bar
 from pebble.reports.target import whole
 from pebble.reports.tile import Choice, OwnKernel, TileAdvice, tile
 from pebble.tuning.advisors import ADVISORS

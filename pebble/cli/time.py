@@ -19,10 +19,16 @@ from typing import NamedTuple
 
 from pebble.api.kernels import time
 from pebble.cli import _output
+from pebble.cli._arguments import (
+    add_kernel_arguments,
+    add_machine_arguments,
+    add_schedules_arguments,
+    add_workload_arguments,
+    kernel,
+    workload_of,
+)
 from pebble.cli._look import add_look_arguments, check_figure, write_figure
 from pebble.cli._ranking import as_fast, tell_patience_of
-from pebble.cli._target import add_kernel_arguments, add_machine_arguments, kernel
-from pebble.cli._workload_argument import add_schedules_arguments, add_workload_arguments, workload_of
 from pebble.errors import InputError
 from pebble.reports.kernel_time import Timing, floor_word
 from pebble.reports.ranking import ranking_of

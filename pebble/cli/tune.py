@@ -18,9 +18,15 @@ import argparse
 import sys
 
 from pebble.cli import _output
-from pebble.cli._progress import search_bar
-from pebble.cli._target import add_kernel_arguments, add_machine_arguments, kernel, seconds
-from pebble.cli._workload_argument import add_workload_arguments, workload_of
+from pebble.cli._arguments import (
+    add_kernel_arguments,
+    add_machine_arguments,
+    add_workload_arguments,
+    kernel,
+    seconds,
+    workload_of,
+)
+from pebble.cli._output import search_bar
 from pebble.errors import InputError
 from pebble.families import kernel_family
 from pebble.reports.target import whole

@@ -11,10 +11,9 @@ from pebble.families import kernel_family
 from pebble.models.kernel_fit import warp_threads
 from pebble.models.machine import Machine
 from pebble.reports.base import Report
-from pebble.reports.bounded import Bounded, trace_bound
 from pebble.reports.export import Exported, export
 from pebble.reports.kernel_time import MILLI, SUSTAINED, UNSUSTAINED, floor_word, kernel_floor, time_notes
-from pebble.reports.simulated_kernel import SimulatedKernel, read_kernel
+from pebble.reports.simulated_kernel import Bounded, SimulatedKernel, read_kernel, trace_bound
 from pebble.reports.target import MAX_SMS, chip_of, whole
 from pebble.timing.floor import TimeFloor
 from pebble.tuning import Progress, told_to, with_bar

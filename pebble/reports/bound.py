@@ -13,8 +13,7 @@ from pebble.errors import check_flag
 from pebble.families import Explicit, command_words, family_of
 from pebble.models.machine import Machine
 from pebble.reports.base import Report
-from pebble.reports.capacity import Capacity, cache_capacity, chip_capacity
-from pebble.reports.known import known_of
+from pebble.reports.capacity import Capacity, cache_capacity, chip_capacity, known_of
 from pebble.reports.target import MAX_SMS, Target, TargetOptions, read_target, whole
 from pebble.reports.timed import WorkloadTime, check_time_options
 from pebble.timing.verdict import verdict_of_bound
@@ -169,7 +168,7 @@ class Bound(Report):
 
     def plot(self, ax: Axes | None = None) -> Axes:
         """The bound, the schedule and the published bounds as bars."""
-        from pebble.plots.bound import plot_bound
+        from pebble.plots.bars import plot_bound
 
         return plot_bound(self.rows(), self.lower.elements, self.workload.label, ax)
 

@@ -82,13 +82,13 @@ class CoalescingReport(Report):
 
     def plot(self, ax: Axes | None = None) -> Axes:
         """The sectors that the first warp touches, lane by lane."""
-        from pebble.plots.coalesce import plot_request
+        from pebble.plots.ncu import plot_request
 
         return plot_request(self.pattern, ax)
 
     def figure(self) -> Figure:
         """The first request, and sectors against the distance of lanes."""
-        from pebble.plots.coalesce import coalescing_figure
+        from pebble.plots.ncu import coalescing_figure
 
         return coalescing_figure(self.found, self.summary())
 

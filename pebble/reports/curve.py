@@ -14,12 +14,11 @@ from pebble.families import kernel_family
 from pebble.models.caches import parse_policy
 from pebble.models.machine import Machine
 from pebble.reports.base import Report
-from pebble.reports.bounded import bounded, held_by_trace
 from pebble.reports.default_kernel import advised_kernel
 from pebble.reports.kernel_notes import kernel_notes
 from pebble.reports.refusals import check_residual, check_seed
 from pebble.reports.schedule_names import named_schedules
-from pebble.reports.simulated_kernel import KernelOptions, SimulatedKernel
+from pebble.reports.simulated_kernel import KernelOptions, SimulatedKernel, bounded, held_by_trace
 from pebble.reports.target import whole
 from pebble.simulation import ScheduleCurve, curve_of
 from pebble.traces import LINE_BYTES

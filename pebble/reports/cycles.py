@@ -118,13 +118,13 @@ class Cycles(Report):
 
     def plot(self, ax: Axes | None = None) -> Axes:
         """Compute beside loads that hit and that miss L2, as bars."""
-        from pebble.plots.cycles import plot_cycles
+        from pebble.plots.time import plot_cycles
 
         return plot_cycles(self.steps, self._title, ax)
 
     def figure(self) -> Figure:
         """The same as wide as a column of a paper."""
-        from pebble.plots.cycles import cycles_figure
+        from pebble.plots.time import cycles_figure
 
         return cycles_figure(self.steps, self._title)
 

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-    from pebble.plots.exact import PlayedOrders
+    from pebble.plots.walk import PlayedOrders
 
 MAX_OPERATIONS = 64
 
@@ -151,19 +151,19 @@ class ExactComparison(Report):
 
     def plot(self, ax: Axes | None = None) -> Axes:
         """Each order's traffic under LRU and OPT, as bars, and the optimum."""
-        from pebble.plots.exact import plot_exact
+        from pebble.plots.walk import plot_exact
 
         return plot_exact(self._drawn, ax)
 
     def figure(self) -> Figure:
         """The same on a page, as high as it has bars."""
-        from pebble.plots.exact import exact_figure
+        from pebble.plots.walk import exact_figure
 
         return exact_figure(self._drawn)
 
     @property
     def _drawn(self) -> PlayedOrders:
-        from pebble.plots.exact import PlayedOrders
+        from pebble.plots.walk import PlayedOrders
 
         held = f"one memory of {format_capacity(self.capacity_bytes)}"
         title = f"{self.gemm.label}\n{'x'.join(map(str, self.grid))} tiles of {self.tile}, {held}"

@@ -12,23 +12,22 @@ from pebble.models.caches import parse_policy
 from pebble.models.machine import Machine
 from pebble.models.rates import peak_dram
 from pebble.reports.base import Report
-from pebble.reports.bounded import Bounded, bounded, trace_bound
-from pebble.reports.capacity import cache_capacity, chip_capacity
-from pebble.reports.compare_notes import (
+from pebble.reports.capacity import best_in_kernel, cache_capacity, chip_capacity
+from pebble.reports.default_kernel import advised_kernel
+from pebble.reports.kernel_notes import (
     BYTES_ALONE,
+    kernel_notes,
     what_counters_do_not_see,
+    what_drifts,
     what_execution_changes,
     what_lru_ranks_first,
     what_no_chip_holds,
     what_stays_in_the_cache,
 )
-from pebble.reports.default_kernel import advised_kernel
-from pebble.reports.kernel_notes import kernel_notes, what_drifts
-from pebble.reports.known import best_in_kernel
 from pebble.reports.ranking import Ranking, ranked_row
 from pebble.reports.refusals import check_residual
 from pebble.reports.schedule_names import Own, named_schedules
-from pebble.reports.simulated_kernel import KernelOptions, SimulatedKernel
+from pebble.reports.simulated_kernel import Bounded, KernelOptions, SimulatedKernel, bounded, trace_bound
 from pebble.reports.simulated_orders import Progress, simulate_all
 from pebble.reports.target import PARTIAL_SUMS
 from pebble.reports.timed import WorkloadTime, check_time_options
@@ -305,7 +304,7 @@ class Comparison(Report):
 
     def energy_figure(self) -> Figure:
         """What each schedule takes in energy, part by part, where an energy table was asked for."""
-        from pebble.plots.energy import EnergyBar, energy_figure
+        from pebble.plots.bars import EnergyBar, energy_figure
 
         timed = self.timed
         assert timed is not None and timed.energy is not None and timed.table is not None

@@ -10,12 +10,11 @@ from pebble.errors import InputError
 from pebble.families import accounting, kernel_family
 from pebble.models.machine import Machine
 from pebble.reports.base import Report
-from pebble.reports.bounded import trace_bound
 from pebble.reports.default_kernel import advised_kernel
 from pebble.reports.kernel_notes import kernel_notes
 from pebble.reports.refusals import check_seed
 from pebble.reports.schedule_names import Own, named_schedules, walk_alike
-from pebble.reports.simulated_kernel import KernelOptions, SimulatedKernel
+from pebble.reports.simulated_kernel import KernelOptions, SimulatedKernel, trace_bound
 from pebble.simulation.merging import KEYS
 from pebble.system.parallel import each
 from pebble.timing.floor import TITLES, TimeFloor, time_floor

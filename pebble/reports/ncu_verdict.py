@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from pebble.counters import Launch, Profile
-from pebble.reports.bounded import Bounded
 from pebble.reports.kernel_compare import Comparison
+from pebble.reports.simulated_kernel import Bounded
 from pebble.units import format_bytes, format_ratio
 from pebble.workloads.base import Workload
 

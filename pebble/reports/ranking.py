@@ -11,7 +11,6 @@ from typing import Any, NamedTuple, Unpack
 from pebble.errors import InputError
 from pebble.families import kernel_family
 from pebble.families.spaces.candidate import Candidate
-from pebble.reports.bounded import Bounded, trace_bound
 from pebble.reports.default_kernel import advised_kernel
 from pebble.reports.kernel_time import (
     MILLI,
@@ -25,7 +24,7 @@ from pebble.reports.kernel_time import (
 from pebble.reports.patience import line_loads
 from pebble.reports.refusals import check_residual
 from pebble.reports.schedule_names import Own, named_schedules, walk_alike
-from pebble.reports.simulated_kernel import KernelOptions, SimulatedKernel
+from pebble.reports.simulated_kernel import Bounded, KernelOptions, SimulatedKernel, trace_bound
 from pebble.schedules.tables.own import OwnSchedule
 from pebble.system.parallel import each
 from pebble.timing.floor import TimeFloor

@@ -9,9 +9,9 @@ from pebble.errors import InputError
 from pebble.families import family_of
 from pebble.models.rates import peak_dram, peak_l2, peak_operations
 from pebble.reports.bound import bound_workload
-from pebble.reports.bounded import trace_bound
 from pebble.reports.default_kernel import advised_kernel
 from pebble.reports.schedule_names import named_schedules
+from pebble.reports.simulated_kernel import trace_bound
 from pebble.reports.target import TargetOptions, read_target
 from pebble.reports.timed import WorkloadTime, check_time_options
 from pebble.system.parallel import each

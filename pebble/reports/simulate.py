@@ -12,7 +12,6 @@ from pebble.families.ffn import FFN
 from pebble.models.caches import parse_policy
 from pebble.models.machine import Machine
 from pebble.reports.base import Report
-from pebble.reports.bounded import Bounded, trace_bound
 from pebble.reports.cache_model import read_cache_model
 from pebble.reports.fit import fit_kernel
 from pebble.reports.kernel_notes import cache_notes, kernel_notes
@@ -21,7 +20,7 @@ from pebble.reports.refusals import LESS_THAN_BOUND, check_seed, check_trace_of
 from pebble.reports.schedule_names import Own
 from pebble.reports.sensitivity import Sensitivity
 from pebble.reports.sensitivity import sensitivity as vary
-from pebble.reports.simulated_kernel import KernelOptions, SimulatedKernel, read_kernel
+from pebble.reports.simulated_kernel import Bounded, KernelOptions, SimulatedKernel, read_kernel, trace_bound
 from pebble.reports.simulated_orders import simulated
 from pebble.reports.target import Target, target_of, whole
 from pebble.schedules.tables.own import FixedTable

@@ -15,8 +15,8 @@ from pebble.game import replay as play
 from pebble.game.moves import cost_to_json
 from pebble.models.machine import Machine
 from pebble.reports.base import Report
+from pebble.reports.capacity import known_bound
 from pebble.reports.dags import read_dag_source
-from pebble.reports.known import known_bound
 from pebble.reports.on_sms import Beside, SmMemory, common_beside, read_memory, timeline
 from pebble.reports.sm_memory import MEASURED, read_buffers
 from pebble.reports.target import chip_of, find_gpu, whole

@@ -11,12 +11,11 @@ from pebble.errors import InputError
 from pebble.families import kernel_family
 from pebble.models.machine import Machine
 from pebble.reports.base import Report
-from pebble.reports.bounded import trace_bound
 from pebble.reports.export import Exported, export
 from pebble.reports.kernel_notes import kernel_notes
 from pebble.reports.kernel_time import time_notes
 from pebble.reports.options import spelled_out
-from pebble.reports.simulated_kernel import KernelOptions, SimulatedKernel
+from pebble.reports.simulated_kernel import KernelOptions, SimulatedKernel, trace_bound
 from pebble.reports.tune_target import check_execution, default_conditions, read_conditions, read_kernels
 from pebble.reports.tune_time import TuneTimes, times_of_ties, tuned_times
 from pebble.reports.tuned import (
@@ -224,7 +223,7 @@ class Tuning(Report):
 
     def plot(self, ax: Axes | None = None) -> Axes:
         """The best schedules and the best common one over the bound, as bars."""
-        from pebble.plots.tune import MOST_BARS, TunedBar, plot_tuning
+        from pebble.plots.bars import MOST_BARS, TunedBar, plot_tuning
 
         shown = [tied[0] for tied in self.distinct[:MOST_BARS]]
         if self.baseline is not None and self.baseline not in shown:

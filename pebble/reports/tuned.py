@@ -10,8 +10,7 @@ from typing import Any
 from pebble.errors import InputError
 from pebble.families import kernel_family
 from pebble.models.machine import Machine
-from pebble.reports.bounded import Bounded
-from pebble.reports.simulated_kernel import KernelOptions, SimulatedKernel
+from pebble.reports.simulated_kernel import Bounded, KernelOptions, SimulatedKernel
 from pebble.reports.tune_target import check_execution
 from pebble.schedules.execution import FREE, WAVES, Execution
 from pebble.simulation import Traffic

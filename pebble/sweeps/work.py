@@ -16,10 +16,9 @@ from pebble.api.games import solve
 from pebble.errors import GapOpenError, InputError, PebbleError, in_python
 from pebble.families import FAMILIES, find_dag_family, kernel_family
 from pebble.models.machine import Machine, load_machine, read_machine_bytes
-from pebble.reports.bounded import trace_bound
+from pebble.reports.capacity import best_in_kernel
 from pebble.reports.fit import ALLOW
-from pebble.reports.known import best_in_kernel
-from pebble.reports.simulated_kernel import SimulatedKernel, read_kernel
+from pebble.reports.simulated_kernel import SimulatedKernel, read_kernel, trace_bound
 from pebble.schedules.execution import parse_execution
 from pebble.simulation import Traffic
 from pebble.sweeps.columns import DONE, FAILED, REFUSED

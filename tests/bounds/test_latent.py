@@ -18,7 +18,7 @@ from pebble.families import lower_bound
 from pebble.families.latent import LATENT
 from pebble.game import Game, Move, Pebbling, Variant, replay
 from pebble.proof.certificate import bound_certificate, workload_statement
-from pebble.reports.known import known_of
+from pebble.reports.capacity import known_of
 from pebble.schedules.explicit.latent import (
     LatentSchedule,
     best_latent_schedule,

@@ -16,7 +16,7 @@ from pebble.certificate import RefusedError, check
 from pebble.errors import InfeasibleError
 from pebble.families import accounting, family_of
 from pebble.proof.certificate import FORMAT, VERSION, bound_certificate, workload_statement
-from pebble.reports.known import Known, best_schedule
+from pebble.reports.capacity import Known, best_schedule
 from pebble.workloads import Attention, Conv2d, Ffn, Gemm, GroupedGemm
 from pebble.workloads.base import Workload
 from pebble.workloads.widths import ALIKE, FastMemory, Widths

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 
 from pebble.cdag import diamond_dag, ffn_dag, fft_dag, gemm_dag, tree_dag
-from pebble.cli._dag_argument import add_dag_arguments, read_dag_argument
+from pebble.cli._arguments import add_dag_arguments, read_dag_argument
 from pebble.errors import InputError, UnknownNameError
 from pebble.families import DAG_FAMILIES as FAMILIES
 from pebble.families import build_dag

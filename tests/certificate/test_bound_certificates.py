@@ -17,7 +17,7 @@ from pebble.certificate import RefusedError, check
 from pebble.errors import InfeasibleError
 from pebble.families import FAMILIES, lower_bound
 from pebble.proof.certificate import bound_certificate
-from pebble.reports.known import Known, known_of
+from pebble.reports.capacity import Known, known_of
 from pebble.workloads import Attention, Conv2d, Ffn, Gemm, GroupedGemm, LatentAttention, TransformerLayer
 from pebble.workloads.base import Workload as AnyWorkload
 from pebble.workloads.widths import FastMemory

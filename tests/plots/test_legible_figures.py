@@ -15,7 +15,7 @@ from matplotlib.transforms import Bbox
 from pebble.plots.gap import gap, gap_figure
 from pebble.plots.labels import in_lines
 from pebble.plots.look import WIDTHS_INCHES, Look, looking
-from pebble.plots.projections import projections_figure
+from pebble.plots.segments import projections_figure
 from pebble.reports.kernel_compare import Comparison, compare_kernels
 from pebble.reports.time_concurrent import SideBySide, time_concurrent
 from pebble.workloads import Gemm

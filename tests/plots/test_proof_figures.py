@@ -20,13 +20,11 @@ from pebble.game import replay
 from pebble.plots.buffers import Chip, omega_figure
 from pebble.plots.fusion import fusion, fusion_figure
 from pebble.plots.gap import gap, gap_figure
-from pebble.plots.lanes import lanes_figure
-from pebble.plots.pebbling import gemm_events, pebbling_figure
-from pebble.plots.projections import best_box, projections_figure
-from pebble.plots.roofline import roofline_figure
-from pebble.plots.segments import cut_schedule, segments_figure
+from pebble.plots.pebbling import gemm_events, lanes_figure, pebbling_figure
+from pebble.plots.segments import best_box, cut_schedule, projections_figure, segments_figure
 from pebble.plots.ski_slope import ski_slope, ski_slope_figure
 from pebble.plots.stationarity import stationarity, stationarity_figure
+from pebble.plots.time import roofline_figure
 from pebble.plots.walk import reuse_distances, walk_figure
 from pebble.reports.decode import decode
 from pebble.reports.kernel_compare import compare_kernels as compare

@@ -9,11 +9,9 @@ from hypothesis import strategies as st
 from pebble.errors import InfeasibleError
 from pebble.families import kernel_family, lower_bound, simulate
 from pebble.models.machine import load_machine
-from pebble.reports.bounded import trace_bound
-from pebble.reports.capacity import cache_capacity, chip_capacity, trace_capacity
+from pebble.reports.capacity import best_in_kernel, cache_capacity, chip_capacity, trace_capacity
 from pebble.reports.kernel_compare import compare_kernels as compare
-from pebble.reports.known import best_in_kernel
-from pebble.reports.simulated_kernel import read_kernel
+from pebble.reports.simulated_kernel import read_kernel, trace_bound
 from pebble.schedules.orders import all_schedules, parse_order
 from pebble.schedules.tile import TileShape
 from pebble.simulation import KernelConfig

@@ -7,10 +7,9 @@ from pebble.families import kernel_family
 from pebble.models.kernel_fit import fits
 from pebble.models.machine import Machine, load_machine, machine_names
 from pebble.models.quantity import Quantity
-from pebble.reports.bounded import trace_bound
 from pebble.reports.capacity import chip_capacity
 from pebble.reports.kernel_notes import kernel_notes
-from pebble.reports.simulated_kernel import read_kernel
+from pebble.reports.simulated_kernel import read_kernel, trace_bound
 from pebble.workloads import Attention, Ffn, Gemm
 from pebble.workloads.base import Workload
 

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from pebble.reports.known import best_schedule
+from pebble.reports.capacity import best_schedule
 from pebble.workloads import Attention, Conv2d, Ffn, Gemm
 from pebble.workloads.base import Workload
 from pebble.workloads.widths import FastMemory, Widths

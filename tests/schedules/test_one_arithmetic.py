@@ -6,7 +6,7 @@ import random
 
 import pytest
 
-from pebble.reports.known import best_schedule
+from pebble.reports.capacity import best_schedule
 from pebble.workloads import Attention, Conv2d, Ffn, Gemm, GroupedGemm
 from pebble.workloads.base import Workload
 from pebble.workloads.widths import ALIKE, FastMemory, Widths

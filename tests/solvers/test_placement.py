@@ -9,7 +9,7 @@ import pytest
 
 from pebble.errors import InputError
 from pebble.game.buffer_model import Topology
-from pebble.plots.placement import placement_figure
+from pebble.plots.pebbling import placement_figure
 from pebble.solvers.placement import Placement, block_deal, deal, place_exact, place_fast
 
 
