@@ -33,7 +33,7 @@ from library import SHAPE_COLUMNS  # noqa: E402
 from tables import FFN_COLUMNS, Table, write_table  # noqa: E402
 
 from pebble.families import kernel_family, read_workload  # noqa: E402
-from pebble.schedules.export.slots import slots_of  # noqa: E402
+from pebble.schedules.export.cuda import slots_of  # noqa: E402
 from pebble.schedules.orders import OrderParams, parse_order  # noqa: E402
 from pebble.schedules.tables import Launch  # noqa: E402
 from pebble.schedules.tables.files import read_document  # noqa: E402

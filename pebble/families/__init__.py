@@ -22,8 +22,7 @@ from pebble.families.gemm import GEMM
 from pebble.families.grouped import GROUPED
 from pebble.families.latent import LATENT
 from pebble.families.layer import LAYER
-from pebble.families.schedules import Explicit
-from pebble.families.several_sms import BALANCED, OnSms
+from pebble.families.schedules import BALANCED, Explicit, OnSms
 from pebble.game import Variant
 from pebble.simulation import KernelConfig, Traffic
 from pebble.workloads import model_names, named_workload

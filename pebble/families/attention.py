@@ -33,8 +33,7 @@ from pebble.cdag.attention import attention_dag
 from pebble.cdag.catalogue import SUMS, DagFamily
 from pebble.errors import InfeasibleError, InputError
 from pebble.families.base import KernelFamily
-from pebble.families.schedules import Explicit
-from pebble.families.several_sms import OnSms
+from pebble.families.schedules import Explicit, OnSms
 from pebble.families.spaces.attention import AttentionSpace
 from pebble.models.kernel_fit import KernelNeeds
 from pebble.schedules.attention import (

@@ -17,8 +17,7 @@ from pebble.bounds import Accounting, Formula, LowerBound, in_bytes, lower_bound
 from pebble.bounds.published import compulsory_formula
 from pebble.cdag.catalogue import SUMS, DagFamily
 from pebble.errors import InputError, UnknownNameError
-from pebble.families.schedules import Explicit, Named
-from pebble.families.several_sms import OnSeveralSms
+from pebble.families.schedules import Explicit, Named, OnSeveralSms
 from pebble.families.spaces.space import Space
 from pebble.models.kernel_fit import KernelNeeds
 from pebble.models.speeds import LONG_STEPS, LONG_STEPS_ON_SM, drifts_far

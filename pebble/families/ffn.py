@@ -15,8 +15,7 @@ from pebble.bounds.published import chain_formula
 from pebble.cdag.catalogue import DagFamily
 from pebble.cdag.products import ffn_dag
 from pebble.families.base import KernelFamily
-from pebble.families.schedules import Explicit
-from pebble.families.several_sms import OnSms
+from pebble.families.schedules import Explicit, OnSms
 from pebble.families.spaces.ffn import FfnSpace
 from pebble.models.kernel_fit import KernelNeeds
 from pebble.schedules.explicit.ffn import best_ffn_schedule

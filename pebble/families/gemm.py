@@ -19,8 +19,7 @@ from pebble.cdag.catalogue import DagFamily
 from pebble.cdag.products import gemm_dag
 from pebble.errors import InputError
 from pebble.families.base import KernelFamily
-from pebble.families.schedules import Explicit
-from pebble.families.several_sms import BALANCED, OnSms
+from pebble.families.schedules import BALANCED, Explicit, OnSms
 from pebble.families.spaces.gemm import GemmSpace
 from pebble.game.buffer_model import BufferModel
 from pebble.models.caches import parse_policy

@@ -16,8 +16,7 @@ from pebble.cdag.catalogue import DagFamily
 from pebble.cdag.products import grouped_dag
 from pebble.families.base import KernelFamily
 from pebble.families.gemm import GEMM
-from pebble.families.parts import in_turn
-from pebble.families.schedules import Explicit
+from pebble.families.schedules import Explicit, in_turn
 from pebble.models.kernel_fit import KernelNeeds
 from pebble.schedules.grouped import GroupedKernel
 from pebble.schedules.orders import TileOrder, all_schedules, parse_order

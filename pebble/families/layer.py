@@ -19,8 +19,7 @@ from pebble.families.attention import ATTENTION
 from pebble.families.base import Family
 from pebble.families.ffn import FFN
 from pebble.families.gemm import GEMM
-from pebble.families.parts import in_turn
-from pebble.families.schedules import Explicit
+from pebble.families.schedules import Explicit, in_turn
 from pebble.workloads import Gemm, TransformerLayer
 from pebble.workloads.base import Workload
 from pebble.workloads.parameters import flag, needed, optional

@@ -24,8 +24,8 @@ from pebble.plots.save import (
     small_title,
     value_axis,
 )
+from pebble.timing.floor import Point, Roofline
 from pebble.timing.modelled import ModelledTime
-from pebble.timing.roofline import Point, Roofline
 
 _TERA = 1e12
 _TITLE_WIDTH = 42

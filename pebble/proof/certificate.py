@@ -17,8 +17,7 @@ from pebble.certificate.statement import Workload as Statement
 from pebble.certificate.statement import read_workload
 from pebble.certificate.upper_chain import MAX_MASKED_BANDS
 from pebble.errors import InputError
-from pebble.families.parts import PartSchedule
-from pebble.families.schedules import Explicit
+from pebble.families.schedules import Explicit, PartSchedule
 from pebble.schedules.explicit import ExplicitProduct
 from pebble.schedules.explicit.attention import FAMILY as ROW_STATE
 from pebble.schedules.explicit.blocked import BlockedProduct

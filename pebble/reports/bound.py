@@ -16,7 +16,7 @@ from pebble.reports.base import Report
 from pebble.reports.capacity import Capacity, cache_capacity, chip_capacity, known_of
 from pebble.reports.target import MAX_SMS, Target, TargetOptions, read_target, whole
 from pebble.reports.timed import WorkloadTime, check_time_options
-from pebble.timing.verdict import verdict_of_bound
+from pebble.timing.floor import verdict_of_bound
 from pebble.units import Size, format_bytes, format_capacity, format_ratio
 from pebble.workloads.base import Workload
 

@@ -22,8 +22,7 @@ from pebble.reports.refusals import check_seed
 from pebble.reports.schedule_names import Own
 from pebble.reports.simulated_kernel import KernelOptions
 from pebble.reports.target import check_options, find_gpu
-from pebble.schedules.export.cuda import cuda_header
-from pebble.schedules.export.slots import statement
+from pebble.schedules.export.cuda import cuda_header, statement
 from pebble.schedules.export.triton import triton_source
 from pebble.schedules.tables import TileTable
 from pebble.schedules.tables.files import npy_bytes, table_document, write_csv

@@ -34,8 +34,7 @@ from pebble.reports.timed import WorkloadTime, check_time_options
 from pebble.simulation import Traffic
 from pebble.simulation.merging import KEYS, Requested
 from pebble.timing.energy import Energy
-from pebble.timing.floor import MICRO
-from pebble.timing.verdict import verdict_of_orders
+from pebble.timing.floor import MICRO, verdict_of_orders
 from pebble.units import Size, format_bytes, format_capacity, format_ratio
 from pebble.workloads.base import Workload
 

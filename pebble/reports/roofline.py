@@ -15,8 +15,7 @@ from pebble.reports.simulated_kernel import trace_bound
 from pebble.reports.target import TargetOptions, read_target
 from pebble.reports.timed import WorkloadTime, check_time_options
 from pebble.system.parallel import each
-from pebble.timing.floor import TimeFloor
-from pebble.timing.roofline import Point, Roofline
+from pebble.timing.floor import Point, Roofline, TimeFloor
 from pebble.workloads.base import Workload
 
 

@@ -17,7 +17,7 @@ from pebble.reports.target import check_options, whole
 from pebble.sweeps.axes import read_axes
 from pebble.sweeps.columns import DONE, FAILED, REFUSED, AnswerError, read_answer
 from pebble.sweeps.plan import plan_of
-from pebble.sweeps.runner import Local, Runner
+from pebble.sweeps.runner import Cluster, Local, Runner
 from pebble.sweeps.store import Store, UnwritableError
 from pebble.sweeps.task import Batch, Task
 from pebble.sweeps.work import told_by
@@ -272,7 +272,5 @@ def _runner(workers: int, cluster: str | None, secured: ClusterOptions) -> Runne
     """Processes of this computer, or a cluster."""
     if cluster is None:
         return Local(workers)
-    from pebble.sweeps.cluster import Cluster
-
     files = (secured.get("tls_ca"), secured.get("tls_cert"), secured.get("tls_key"))
     return Cluster(cluster, secured.get("host"), files)

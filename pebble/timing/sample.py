@@ -1,4 +1,5 @@
-"""The first part of a kernel that is too long to simulate whole, and what it says of the rest.
+"""What a trace moves between L2 and DRAM chunk by chunk, in one run through a cache; and of a kernel that is too long
+to simulate whole, its first part and what that says of the rest.
 
 Of each phase the first waves are simulated, as many as its share of the limit allows; later ones move for each line
 that they load from L2 what the later half of these moved. Where a phase's share is less than a wave, the first steps
@@ -10,14 +11,48 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from pebble.traces import WRITE
+from pebble.models.caches import CacheCounts
+from pebble.models.caches.base import Engine, counted
+from pebble.traces import LINE_BYTES, READ, WRITE, TraceChunk
 from pebble.traces.layout import Index
 from pebble.traces.program import Phase, Program, Script
+
+
+class Passed(NamedTuple):
+    """What a cache moved.
+
+    Attributes
+    ----------
+    lines : list of ndarray
+        DRAM lines of each operand, chunk by chunk; what is still dirty at the end comes last.
+    counts : CacheCounts
+        All of it, as a simulation counts it.
+    """
+
+    lines: list[NDArray[np.floating[Any]]]
+    counts: CacheCounts
+
+
+def passed(engine: Engine) -> Passed:
+    """Run an engine's trace through it."""
+    unit, operands = engine.unit_bytes / LINE_BYTES, len(engine.trace.operand_names)
+    result = list[NDArray[np.floating[Any]]]()
+    written = np.zeros(operands)
+
+    def see(chunk: TraceChunk, missed: NDArray[np.int32]) -> None:
+        nonlocal written
+        backs = engine.write_backs.astype(np.float64)
+        reads = np.bincount(engine.operand[chunk.ids], missed * (chunk.ops == READ), operands)
+        result.append((reads + backs - written) * unit)
+        written = backs
+
+    counts = counted(engine, see)
+    return Passed([*result, engine.dirty() * unit], counts)
 
 
 class Sample(NamedTuple):

@@ -62,7 +62,7 @@ class Rates:
     throttle, boost : float
         By which share longer all takes at the power limit, and when it is reached.
     contention : float
-        Of kernels side by side: `pebble.timing.sharing`.
+        Of kernels side by side: `pebble.timing.modelled`.
     """
 
     flops: float

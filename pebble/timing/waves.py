@@ -33,10 +33,8 @@ from numpy.typing import NDArray
 from pebble.errors import InputError
 from pebble.models.caches import CacheCounts, parse_policy
 from pebble.simulation import KernelConfig
-from pebble.timing.modelled import ModelledTime, Wave, throttled_seconds, time_of_waves
-from pebble.timing.passed import passed
-from pebble.timing.sample import block_steps, sampled, step_lines
-from pebble.timing.sharing import Use, ends
+from pebble.timing.modelled import ModelledTime, Use, Wave, ends, throttled_seconds, time_of_waves
+from pebble.timing.sample import block_steps, passed, sampled, step_lines
 from pebble.timing.sustained import Rates
 from pebble.traces import LINE_BYTES
 from pebble.traces.layout import Index

@@ -1,9 +1,10 @@
-"""The files of a page: each is read within limits, and known by the keys that it has; and the workload that a
-document is about, made again from its plain data, with where its schedules ran.
+"""The files of a page: each is read within limits, and known by the keys that it has; the workload that a document is
+about, made again from its plain data; and certificates, checked while the page is made.
 """
 
 from __future__ import annotations
 
+import base64
 import csv
 import io
 import json
@@ -14,8 +15,9 @@ from pathlib import Path
 from typing import Any
 
 import pebble
-from pebble.errors import InputError
+from pebble.errors import InputError, PebbleError
 from pebble.families import DTYPES, FAMILIES
+from pebble.reports.verify import verify
 from pebble.system.files import check_path, read_bytes, shown
 from pebble.workloads.base import Workload
 
@@ -290,3 +292,52 @@ def setting(fields: Fields, tiles: Sequence[str] = ()) -> str:
             parts.append(f"cache {kernel.whole('cache_bytes') / 2**20:.4g} MiB")
         parts += [kernel.text(key) for key in ("policy", "execution") if key in kernel]
     return ", ".join(parts)
+
+
+MAX_CHECKED_BYTES = 4 * 2**20
+
+
+@dataclass(frozen=True)
+class Listed:
+    """A certificate on the page.
+
+    Attributes
+    ----------
+    name : str
+        Of the file.
+    verdict : str
+        ``verified``, ``refused`` or ``not checked``.
+    sentences : tuple of str
+        What it proves, or why not.
+    link : str
+        A ``data:`` address of its text; empty where there is none to save.
+    """
+
+    name: str
+    verdict: str
+    sentences: tuple[str, ...]
+    link: str
+
+
+def listed(document: Document) -> Listed:
+    """A certificate, checked by the stand-alone checker; or what ``pebble verify --json`` said of one.
+
+    Raises
+    ------
+    InputError
+        A verdict that is none.
+    """
+    fields = Fields(document.data, document.name)
+    if document.kind == "verify":
+        proved = fields.texts("proved")
+        accepted = document.data["verified"] is True
+        why = f"refused at {fields.text('step', '?')}: {fields.text('why', '?')}"
+        # its word only: what was checked is not here
+        return Listed(document.name, "not checked", tuple(proved) if accepted else (why,), "")
+    link = "data:application/json;base64," + base64.b64encode(document.text.encode()).decode()
+    if len(document.text) > MAX_CHECKED_BYTES:
+        return Listed(document.name, "not checked", ("it is large: run `pebble verify` on it",), link)
+    try:
+        return Listed(document.name, "verified", verify(dict(document.data)).proved, link)
+    except PebbleError as error:
+        return Listed(document.name, "refused", (str(error),), link)

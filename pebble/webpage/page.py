@@ -16,8 +16,7 @@ import pebble
 from pebble.errors import InputError
 from pebble.units import format_bytes, format_ratio
 from pebble.webpage import bands, pebblings
-from pebble.webpage.certificates import listed
-from pebble.webpage.documents import Document, Fields
+from pebble.webpage.documents import Document, Fields, listed
 from pebble.webpage.drawing import SHOWN, LogAxis, bytes_text, curve_of, curve_svg, mark
 from pebble.webpage.gaps import Bar, GapTable, Pair, Solved, Swept, SweptQuestion, gap_table, pairs, swept
 from pebble.webpage.walks import Walks, walks_of

@@ -18,7 +18,7 @@ from pathlib import Path
 import numpy as np
 
 from pebble.errors import InputError
-from pebble.schedules.export.slots import SLOT_COLUMNS, slots_of, statement
+from pebble.schedules.export.cuda import SLOT_COLUMNS, slots_of, statement
 from pebble.schedules.tables.registry import KERNELS
 from pebble.schedules.tables.table import TileTable
 

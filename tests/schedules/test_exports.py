@@ -17,8 +17,7 @@ import pytest
 
 from pebble.errors import InputError
 from pebble.schedules.attention import parse_attention_schedule
-from pebble.schedules.export.cuda import cuda_header
-from pebble.schedules.export.slots import SLOT_COLUMNS, slots_of, statement
+from pebble.schedules.export.cuda import SLOT_COLUMNS, cuda_header, slots_of, statement
 from pebble.schedules.export.triton import triton_source
 from pebble.schedules.ffn import parse_ffn_schedule
 from pebble.schedules.orders import parse_order

@@ -14,7 +14,7 @@ distributed = pytest.importorskip("distributed", reason="the extra `sweep` is no
 
 import pebble  # noqa: E402
 from pebble.errors import InputError  # noqa: E402
-from pebble.sweeps import cluster as room  # noqa: E402
+from pebble.sweeps import runner as room  # noqa: E402
 from pebble.sweeps import sweep as sweeping  # noqa: E402
 from tests.sweeps.kills import SWEEP, TASKS, Here  # noqa: E402
 

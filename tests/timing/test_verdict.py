@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from pebble.models.rates import Rate
-from pebble.timing.floor import FloorPart, TimeFloor
-from pebble.timing.verdict import verdict_of_bound, verdict_of_orders
+from pebble.timing.floor import FloorPart, TimeFloor, verdict_of_bound, verdict_of_orders
 
 
 def floor(operations_ms: float | None, dram_ms: float | None, l2_ms: float | None = None) -> TimeFloor:

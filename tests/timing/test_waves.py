@@ -18,9 +18,8 @@ from pebble.schedules.execution import FREE, parse_execution
 from pebble.schedules.tile import TileShape, product_bytes
 from pebble.simulation import KernelConfig
 from pebble.timing.floor import time_floor
-from pebble.timing.modelled import ModelledTime
+from pebble.timing.modelled import ModelledTime, Use, ends
 from pebble.timing.sample import block_steps
-from pebble.timing.sharing import Use, ends
 from pebble.timing.sustained import Rates, sustained_rates
 from pebble.timing.waves import makespan, modelled_time
 from pebble.workloads import Attention, Ffn, Gemm, GroupedGemm
