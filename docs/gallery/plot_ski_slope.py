@@ -12,7 +12,7 @@ below their own, the kernel bound. Marks show the L2 of GPUs.
    $ pebble figure ski-slope gemm -m 4096 -n 4096 -k 4096 --out ski-slope.pdf
 """
 
-from pebble.plots.ski_slope import ski_slope, ski_slope_figure
+from pebble.plots.curve import ski_slope, ski_slope_figure
 from pebble.workloads import Gemm
 
 figure = ski_slope_figure(ski_slope(Gemm(4096, 4096, 4096), points=40))

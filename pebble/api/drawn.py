@@ -71,7 +71,7 @@ def _orders(problem: FigureSpec, otherwise: str) -> list[str]:
 
 
 def _ski_slope(problem: FigureSpec) -> Figure:
-    from pebble.plots.ski_slope import ORDERS, ski_slope, ski_slope_figure
+    from pebble.plots.curve import ORDERS, ski_slope, ski_slope_figure
 
     gemm = _workload(problem, Gemm(8192, 8192, 8192))
     sms = whole("--sms", problem.sms or "108", 1, 1024)

@@ -19,12 +19,12 @@ from pebble.cdag import gemm_dag
 from pebble.cli import main
 from pebble.errors import InputError
 from pebble.models.machine import load_machine
+from pebble.plots.curve import MARKED, ski_slope, ski_slope_figure
 from pebble.plots.dag import dag_figure
 from pebble.plots.look import Look, looking
 from pebble.plots.pebbling import gemm_events, pebbling_figure
 from pebble.plots.save import page
 from pebble.plots.segments import segments_figure
-from pebble.plots.ski_slope import MARKED, ski_slope, ski_slope_figure
 from pebble.plots.walk import walk_figure
 from pebble.schedules.orders import OrderParams, parse_order
 from pebble.workloads import Gemm

@@ -20,11 +20,11 @@ from matplotlib.transforms import Bbox
 import pebble
 from pebble.cdag import fft_dag
 from pebble.cli import main
+from pebble.plots.curve import ski_slope, ski_slope_figure
 from pebble.plots.dag import dag_figure
 from pebble.plots.fitting import _GREYS
 from pebble.plots.labels import spread
 from pebble.plots.look import Look, looking
-from pebble.plots.ski_slope import ski_slope, ski_slope_figure
 
 PAGE_INCHES = 9.3
 GEMM = pebble.Gemm(2048, 2048, 2048)
