@@ -17,8 +17,7 @@ from pebble.cdag.einsum import einsum_dag
 from pebble.families.base import Family
 from pebble.families.gemm import GEMM
 from pebble.families.grouped import product_part
-from pebble.families.parts import in_turn
-from pebble.families.schedules import Explicit
+from pebble.families.schedules import Explicit, in_turn
 from pebble.workloads import Einsum, Gemm
 from pebble.workloads.parameters import Parameter
 from pebble.workloads.widths import FastMemory

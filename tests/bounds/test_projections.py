@@ -22,7 +22,7 @@ from pebble.certificate.statement import read_workload
 from pebble.errors import InputError
 from pebble.families import accounting, lower_bound
 from pebble.proof.certificate import bound_certificate, workload_statement
-from pebble.reports.known import known_of
+from pebble.reports.capacity import known_of
 from pebble.solvers import solve
 from pebble.workloads import Conv2d, Einsum, Gemm, GroupedGemm
 from pebble.workloads.nest import Nest
