@@ -12,12 +12,14 @@ import sys
 import textwrap
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from pebble.reports import simulated_orders
 from pebble.reports.base import Report, header
 from pebble.system.clock import stderr_bar
-from pebble.tuning import Progress, silent
+
+if TYPE_CHECKING:  # which load all that simulates
+    from pebble.reports import simulated_orders
+    from pebble.tuning import Progress
 
 _SHORTEST_NAME = 12  # characters that are left of a name before a column of `keep` goes
 
@@ -131,7 +133,7 @@ def schedules_bar() -> Iterator[Callable[[int], simulated_orders.Progress]]:
 def search_bar() -> Iterator[Progress]:
     """What `tune` and `tile` take as ``progress``: a bar on standard error where that is a terminal."""
     if not sys.stderr.isatty():
-        yield silent
+        yield lambda what, done, total: None
         return
     with stderr_bar("{task.description:<34}") as bar:
         task = bar.add_task("simulating", total=None)
