@@ -206,6 +206,7 @@ class TileModel:
     Attributes
     ----------
     step : KTile
+        Cut short where the tile is larger than the problem.
     stages, warps : int
     scale_bytes, barrier_bytes, output_bytes : int
         Shared memory of a block beside its tiles: scales and barriers of all stages, and the output tile.
@@ -234,6 +235,11 @@ class TileModel:
     boundaries: tuple[Boundary, ...]
 
     @property
+    def stage_bytes(self) -> int:
+        """Shared memory of one stage; of a tile that is larger than the problem more than a step loads."""
+        return self.fit.needs.stage * self.step.value_bytes
+
+    @property
     def waves(self) -> int:
         """Rounds in which the blocks run; a product begins with a wave of its own."""
         return sum(ceil_div(blocks, self.slots) for blocks in self.blocks)
@@ -254,7 +260,7 @@ class TileModel:
             **self.fit.to_json(),
             "limits": [str(over) for over in self.fit.over],
             "shared_bytes": {
-                "stages": self.stages * s.bytes,
+                "stages": self.stages * self.stage_bytes,
                 "kept": self.fit.needs.resident * s.value_bytes,
                 "scales": self.scale_bytes,
                 "barriers": self.barrier_bytes,

@@ -122,7 +122,7 @@ def _explain(choice: Choice) -> None:
     """The model of the first kernel, part by part."""
     say, advice, model = _output.say, choice.advice, choice.model
     needs, fit = advice.needs, model.fit
-    parts = [f"{advice.stages} stages of {model.step.bytes:,}"]
+    parts = [f"{advice.stages} stages of {model.stage_bytes:,}"]
     parts += [f"scales {model.scale_bytes:,}"] * (model.scale_bytes > 0)
     parts += [f"barriers {model.barrier_bytes:,}"] * (model.barrier_bytes > 0)
     parts += [f"output tile and the rest {model.output_bytes:,}"] * (model.output_bytes > 0)
@@ -136,12 +136,11 @@ def _explain(choice: Choice) -> None:
     blocks = " + ".join(f"{blocks:,}" for blocks in model.blocks)
     say(
         f"waves      {blocks} blocks on {advice.sms} SMs, {advice.blocks_per_sm} on each: {model.waves:,} "
-        f"waves, the last {model.last_wave_use:.0%} full; {model.step.compute_cycles:,.0f} cycles of compute a k-tile"
+        f"wave{'s' * (model.waves != 1)}, the last {model.last_wave_use:.0%} full; {model.step.compute_cycles:,.0f} cycles of compute a k-tile"
     )
     for side in model.boundaries:
         say(
-            f"{side.name:<10} {_rounded(side.intensity)} operations a byte, an SM at its peak does "
-            f"{_rounded(side.balance)}: "
+            f"{side.name:<10} {_rounded(side.intensity)} operations a byte, where {_rounded(side.balance)} keep all SMs at their peak: "
             f"{side.side} roof; in flight {side.held_bytes:,.0f} bytes, {side.latency_cycles:g} cycles x "
             f"{side.bytes_per_clock:.2f} B/clk need {side.needed_bytes:,.0f}; at least {side.least_stages} stages hide "
             "the latency"

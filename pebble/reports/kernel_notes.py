@@ -13,6 +13,7 @@ from pebble.models.machine import Machine
 from pebble.reports.cache_model import CacheModel
 from pebble.reports.fit import beyond_chip, why_not
 from pebble.reports.simulated_kernel import SimulatedKernel
+from pebble.schedules.tile import TileShape
 from pebble.simulation import Traffic
 from pebble.units import format_bytes, format_capacity
 from pebble.workloads.base import Workload
@@ -35,14 +36,20 @@ def kernel_notes(workload: Workload, kernel: SimulatedKernel, schedules: Sequenc
 
 def _how_it_was_fitted(family: KernelFamily[Any, Any], workload: Workload, kernel: SimulatedKernel) -> Iterator[str]:
     fitted, text, machine = kernel.fitted, family.tile_text, kernel.target.machine
-    own = family.cut_tile(fitted.asked, workload)
-    if text(own) != text(fitted.asked):
-        yield f"the tile {text(fitted.asked)} is larger than the problem and is cut short to {text(own)}"
+    yield from cut_note(workload, fitted.asked)
     if fitted.lacks:
+        own = family.cut_tile(fitted.asked, workload)
         yield f"the tile {text(own)} would need {fitted.lacks}; {text(fitted.tile)} fits"
     if machine is not None and fitted.fit is not None and not fitted.fit.fits:
         why = why_not(kernel.tile, fitted.fit).why
         yield f"{machine.name} cannot run this kernel, simulated as asked: {why}"
+
+
+def cut_note(workload: Workload, tile: TileShape) -> tuple[str, ...]:
+    """What a reader must know of a tile that is larger than the problem."""
+    family = kernel_family(workload)
+    asked, own = (family.tile_text(shape) for shape in (tile, family.cut_tile(tile, workload)))
+    return () if own == asked else (f"the tile {asked} is larger than the problem and is cut short to {own}",)
 
 
 def _how_its_blocks_run(kernel: SimulatedKernel) -> Iterator[str]:

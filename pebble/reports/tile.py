@@ -13,6 +13,7 @@ from pebble.models.machine import Machine
 from pebble.models.sm_constants import constants_of
 from pebble.models.tile_model import BARRIER_BYTES, KTile, TileModel, check_registers, tile_model
 from pebble.reports.base import Report
+from pebble.reports.kernel_notes import cut_note
 from pebble.reports.kernel_time import SUSTAINED, UNSUSTAINED
 from pebble.reports.options import spelled_out
 from pebble.reports.target import MAX_SMS, chip_of, whole
@@ -271,11 +272,13 @@ def _ranked(workload: Workload, chip: Machine, sms: int, progress: Progress) -> 
     faster = [timed for timed in others if timed.seconds < _SAME * best.seconds]
     notes = [ESTIMATE, UNSUSTAINED if best.sustained is None else SUSTAINED, *_in_part(ranked)]
     if faster:
-        tile = who.timer.family.tile_text(faster[0].advice.tile)
+        family = who.timer.family
+        tile = family.tile_text(family.cut_tile(faster[0].advice.tile, workload))
         notes.append(
             f"`pebble advise` picks the first: among tiles that `pebble export` writes, those within 2 % at a glance; "
             f"tile {tile} is modelled {1 - faster[0].seconds / best.seconds:.1%} faster"
         )
+    notes += cut_note(workload, best.advice.tile)
     choices = tuple(_choice(who.timer, timed.advice, timed) for timed in ranked)
     return TileAdvice(workload, chip, parse_advisor(_OURS), choices, tuple(notes))
 
@@ -309,14 +312,15 @@ def _seeds(workload: Workload, machine: Machine, sms: int) -> tuple[Advice, ...]
 
 
 def _choice(timer: Timer, advice: Advice, timed: TimedKernel | None) -> Choice:
-    workload, machine, tile = timer.workload, timer.machine, advice.tile
+    workload, machine, tile = timer.workload, timer.machine, timer.family.cut_tile(advice.tile, timer.workload)
     columns, depth, resident = timer.family.k_tile(workload, tile)
     step = KTile(tile.bm, columns, depth, workload.in_bytes, constants_of(machine, workload.dtype), resident)
+    in_order = [product.blocks for product in timer.family.kernel.work(workload, tile)]
     model = tile_model(
         machine,
         step,
         advice.needs,
-        blocks=[product.blocks for product in timer.family.kernel.work(workload, tile)],
+        blocks=_blocks(timed.time, advice) if timed and timed.time.waves else in_order,
         flops=workload.flops,
         dram_bytes=timed.time.dram_bytes if timed else workload.compulsory_bytes,
         scale_bytes=advice.scale_bytes,
@@ -327,6 +331,16 @@ def _choice(timer: Timer, advice: Advice, timed: TimedKernel | None) -> Choice:
     warps = ceil_div(advice.threads, warp_threads(machine))
     sustained = None if timed is None or timed.sustained is None else timed.sustained.seconds
     return Choice(advice, model, timed.time if timed else None, sustained, timer.family.tile_text(tile), warps)
+
+
+def _blocks(time: ModelledTime, advice: Advice) -> list[int]:
+    """Blocks of the schedule that was timed, which may split keys and merge what it split: until a wave is not full."""
+    results = [0]
+    for wave in time.waves:
+        results[-1] += wave.blocks
+        if wave.blocks < advice.sms * advice.blocks_per_sm:
+            results.append(0)
+    return [count for count in results if count]
 
 
 def _own(timer: Timer, sms: int, own: OwnKernel) -> Advice:

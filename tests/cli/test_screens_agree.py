@@ -47,6 +47,22 @@ def test_advise_compare_and_time(
     assert f", {limits[0][2]}: no launch of this kernel is faster" in timed
 
 
+@pytest.mark.parametrize("case", [case for case in CASES if "grouped" not in case])
+def test_tile_tells_the_same_kernel(
+    case: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    advised, told = (screen(f"{command} {case}", capsys, monkeypatch) for command in ("advise", "tile"))
+    used = re.search(r"use (\S+), (\d+) stages, (\d+) warps,.* order (\S+) expect", advised)
+    assert used is not None
+    tile, stages, warps, order = used.groups()
+    assert f": tile {tile}, {stages} stages, {warps} warps," in told and f" {order} " in told
+    timed = screen(f"time {case} --schedules {order}", capsys, monkeypatch)
+    for waves, last in re.findall(r"its waves (\d+), the last of (\d+) blocks", timed):
+        said = re.search(r" ([\d, +]+) blocks on (\d+) SMs, (\d+) on each: ([\d,]+) waves?, the last (\d+)%", told)
+        assert said is not None and said[4] == waves
+        assert abs(int(last) / int(said[2]) / int(said[3]) - int(said[5]) / 100) < 0.0051
+
+
 def test_nothing_is_said_to_bind_where_a_peak_is_not_known(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -194,7 +194,8 @@ def test_a_tile_is_told_as_the_family_writes_it_and_once_where_blocks_are_few(
     assert all(len(each["tile"].split("x")) == 2 for each in result)
     assert main(["tile", "gemm", "-m", "1", "-n", "1", "-k", "1", "--gpu", "a40"]) == 0
     out = capsys.readouterr().out
-    assert out.count("\n16x16x64") == 2  # a row, and its explanation
+    assert out.count("\n1x1x1") == 2  # a row, and its explanation
+    assert "the tile 16x16x64 is larger than the problem and is cut short to 1x1x1" in " ".join(out.split())
     assert "0.0052 operations a byte" in " ".join(out.split())  # 2 operations, 384 bytes
 
 
