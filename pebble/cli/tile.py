@@ -136,12 +136,13 @@ def _explain(choice: Choice) -> None:
     blocks = " + ".join(f"{blocks:,}" for blocks in model.blocks)
     say(
         f"waves      {blocks} blocks on {advice.sms} SMs, {advice.blocks_per_sm} on each: {model.waves:,} "
-        f"wave{'s' * (model.waves != 1)}, the last {model.last_wave_use:.0%} full; {model.step.compute_cycles:,.0f} cycles of compute a k-tile"
+        f"wave{'s' * (model.waves != 1)}, the last "
+        f"{model.last_wave_use:.0%} full; {model.step.compute_cycles:,.0f} cycles of compute a k-tile"
     )
     for side in model.boundaries:
         say(
-            f"{side.name:<10} {_rounded(side.intensity)} operations a byte, where {_rounded(side.balance)} keep all SMs at their peak: "
-            f"{side.side} roof; in flight {side.held_bytes:,.0f} bytes, {side.latency_cycles:g} cycles x "
-            f"{side.bytes_per_clock:.2f} B/clk need {side.needed_bytes:,.0f}; at least {side.least_stages} stages hide "
-            "the latency"
+            f"{side.name:<10} {_rounded(side.intensity)} operations a byte, where {_rounded(side.balance)} keep all "
+            f"SMs at their peak: {side.side} roof; in flight {side.held_bytes:,.0f} bytes, {side.latency_cycles:g} "
+            f"cycles x {side.bytes_per_clock:.2f} B/clk need {side.needed_bytes:,.0f}; at least {side.least_stages} "
+            "stages hide the latency"
         )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Unpack
+from typing import TYPE_CHECKING, Any, Unpack, cast
 
 from pebble.families import kernel_family
 from pebble.families.concurrent import concurrent_pairs, simulate_concurrent
@@ -13,6 +13,7 @@ from pebble.models.caches import parse_policy
 from pebble.models.machine import Machine
 from pebble.reports.base import Report
 from pebble.reports.cache_model import read_cache_model
+from pebble.reports.default_kernel import advised_kernel
 from pebble.reports.fit import fit_kernel
 from pebble.reports.kernel_notes import cache_notes, kernel_notes
 from pebble.reports.options import ConcurrentFfn
@@ -243,8 +244,8 @@ def simulate_schedule(
 ) -> Simulation:
     """One schedule through one cache; arguments as for `pebble.simulate`."""
     family = kernel_family(workload)
-    options = _with_its_tile(workload, schedule, options)
-    kernel = read_kernel(workload, **options)
+    options = _with_its_kernel(workload, schedule, options)
+    kernel = advised_kernel(workload, **options)
     check_seed(options, kernel.config.execution.kind)
     chosen = family.read_schedule(schedule)
     traffic = simulated(workload, chosen, kernel.config, residual)
@@ -268,12 +269,19 @@ def simulate_side_by_side(
     return Simulation(workload, kernel, both, None, notes=kernel_notes(workload, kernel))
 
 
-def _with_its_tile(workload: Workload, schedule: Own, options: KernelOptions) -> KernelOptions:
-    """The options; where they name no tile, with that of a saved table, which runs under no other."""
-    chosen = kernel_family(workload).read_schedule(schedule)
-    if options.get("tile") is not None or not isinstance(chosen, FixedTable):
+def _with_its_kernel(workload: Workload, schedule: Own, options: KernelOptions) -> KernelOptions:
+    """The options; what they do not say of the kernel is that of a saved table, which runs in no other."""
+    family = kernel_family(workload)
+    chosen = family.read_schedule(schedule)
+    if not isinstance(chosen, FixedTable):
         return options
-    return {**options, "tile": kernel_family(workload).tile_text(chosen.found.launch.tile)}
+    launch = chosen.found.launch
+    its: KernelOptions = {
+        "tile": family.tile_text(launch.tile), "stages": launch.stages, "sms": launch.sms,
+        "blocks_per_sm": launch.blocks_per_sm,
+    }  # fmt: skip
+    given: dict[str, Any] = {name: value for name, value in options.items() if value is not None}
+    return cast("KernelOptions", {**options, **its, **given})
 
 
 def _side_by_side(workload: Workload, kernel: SimulatedKernel, schedule: Any, beside: ConcurrentFfn) -> Traffic:
@@ -292,8 +300,8 @@ def write_schedule_trace(
     """The trace of one schedule, in a file; arguments as for `pebble.simulate`."""
     check_output(check_path("write_trace", path), "--write-trace", (".csv", ".npz"))
     family = kernel_family(workload)
-    options = _with_its_tile(workload, schedule, options)
-    kernel = read_kernel(workload, **options)
+    options = _with_its_kernel(workload, schedule, options)
+    kernel = advised_kernel(workload, **options)
     check_seed(options, kernel.config.execution.kind)
     chosen = family.read_schedule(schedule)
     trace = family.trace(workload, chosen, kernel.config, residual)
@@ -308,7 +316,9 @@ def simulate_file(path: str, workload: Workload | None, **options: Unpack[Kernel
     notes = cache_notes(cache)
     bound = None
     if workload is not None:
-        result = trace_bound(workload, read_kernel(workload, **options))
+        # a trace does not say by which kernel it was written: the one that holds more, whose bound is lower
+        kernels = read_kernel(workload, **options), advised_kernel(workload, **options)
+        result = min((trace_bound(workload, kernel) for kernel in kernels), key=lambda bounded: bounded.bound.bytes)
         sizes = {"bytes": result.bound.bytes, "capacity_bytes": result.capacity.bytes}
         bound = {**sizes, "what": "trace", "workload": workload.label}
     trace = read_trace(path)

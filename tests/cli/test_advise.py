@@ -97,6 +97,19 @@ def test_it_is_a_short_screen(
     assert "its evidence: `pebble machines h100-sxm5-80gb --explain`" in " ".join(capsys.readouterr().out.split())
 
 
+@pytest.mark.parametrize("more", [["--gpu", "a100"], ["--gpu", "h20", "--sms", "50"], ["--gpu", "4090"]])
+@pytest.mark.parametrize("shape", [[*GEMM, "--dtype", "fp32"], FFN], ids=lambda shape: shape[0])
+def test_what_is_saved_runs_in_its_own_kernel(
+    shape: list[str], more: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    saved = tmp_path / "best.json"
+    result = document(capsys, "advise", *shape, *more, "--save", str(saved))
+    simulated = document(capsys, "simulate", *shape, *more[:2], "--schedule", str(saved))
+    assert simulated["dram_bytes"] == result["expect"]["dram_bytes"]
+    for key in ("tile", "stages", "blocks_per_sm"):
+        assert simulated["kernel"][key] == result["kernel"][key]
+
+
 @pytest.mark.parametrize("shape", [GEMM, FFN, CAUSAL], ids=lambda shape: shape[0])
 def test_what_comes_next_works(
     shape: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch

@@ -43,6 +43,7 @@ def test_all_commands_run_the_kernel_that_is_advised(
     others = {
         "compare": document(capsys, f"compare {where} --schedules {order}")["kernel"],
         "time": (timed := document(capsys, f"time {where}"))["kernel"],
+        "simulate": document(capsys, f"simulate {where} --schedule {order}")["kernel"],
         "curve": document(capsys, f"curve {where} --schedules {order} --points 2")["kernel"],
     }
     if name in TUNED:
