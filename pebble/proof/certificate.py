@@ -153,7 +153,7 @@ def _tiles(schedule: ConvSchedule) -> dict[str, Any]:
     return {"kind": "convolution", "stays": schedule.stays, "tile": tile, "kept": schedule.kept, **more}
 
 
-def _apart(schedule: BandsWithRemainder) -> dict[str, Any]:
+def _remainder(schedule: BandsWithRemainder) -> dict[str, Any]:
     fields = {"stationary": schedule.stationary, "axis": schedule.axis, "bands": schedule.count}
     return {"kind": "apart", **fields, "corner": list(schedule.corner)}
 
@@ -170,7 +170,7 @@ def _parameters(schedule: Explicit | ExplicitProduct | ChainPlan | Kernel) -> di
         case BlockedProduct():
             return _blocks(schedule)
         case BandsWithRemainder():
-            return _apart(schedule)
+            return _remainder(schedule)
         case ConvProduct():
             return _parameters(schedule.product)
         case ConvSchedule():

@@ -9,7 +9,7 @@ from math import inf, sqrt
 from pebble.errors import InfeasibleError
 from pebble.schedules.explicit.chain import SIDES, Chain
 from pebble.schedules.explicit.chain_search import best_chain_plan
-from pebble.schedules.explicit.fused import APART, FUSED_FAMILIES, FusedSchedule, Kernel, Plan, family_of_plan
+from pebble.schedules.explicit.fused import REMAINDER, FUSED_FAMILIES, FusedSchedule, Kernel, Plan, family_of_plan
 from pebble.schedules.explicit.gemm_search import best_gemm_schedule
 from pebble.schedules.explicit.phases import best_phases
 from pebble.schedules.explicit.remainder import best_panels_with_remainder
@@ -100,8 +100,8 @@ def ffn_schedules(ffn: Ffn, memory: FastMemory) -> list[FusedSchedule]:
         plan = best_chain_plan(chain, side, memory, rule)
         if plan is not None and all(plan != other.plan for other in results):
             results.append(fused_ffn(ffn, family, plan))
-    if (apart := best_panels_with_remainder(chain, memory)) is not None:
-        results.append(fused_ffn(ffn, APART, apart))
+    if (remainder := best_panels_with_remainder(chain, memory)) is not None:
+        results.append(fused_ffn(ffn, REMAINDER, remainder))
     below = min(schedule.bytes for schedule in results)
     if (phases := best_phases(chain, _products(ffn)[1], memory, below)) is not None:
         results.append(fused_ffn(ffn, family_of_plan(phases), phases))
@@ -124,8 +124,8 @@ def best_ffn_schedule(ffn: Ffn, memory: FastMemory) -> FusedSchedule | None:
             break
         plan = best_chain_plan(chain, side, memory, below=below)
         plans += [] if plan is None else [plan]
-    apart = best_panels_with_remainder(chain, memory)
-    plans += [] if apart is None else [apart]
+    remainder = best_panels_with_remainder(chain, memory)
+    plans += [] if remainder is None else [remainder]
     results = [fused_ffn(ffn, family_of_plan(plan), plan) for plan in plans]
     below = min((plan.bytes for plan in plans), default=inf)
     if below > _least_unfused(ffn, memory):

@@ -23,7 +23,7 @@ FUSED_FAMILIES = {
 }
 
 
-APART = "panel without a corner"
+REMAINDER = "panel without a corner"
 PHASES = "two phases"
 Plan = ChainPlan | PanelsWithRemainder | Phases
 
@@ -31,7 +31,7 @@ Plan = ChainPlan | PanelsWithRemainder | Phases
 def family_of_plan(plan: Plan) -> str:
     """The plainest family that a plan belongs to."""
     if not isinstance(plan, ChainPlan):
-        return APART if isinstance(plan, PanelsWithRemainder) else PHASES
+        return REMAINDER if isinstance(plan, PanelsWithRemainder) else PHASES
     panels = [b.block == 1 and (b.blocks == 1 or b.kept_first == plan.chain.k) for b, _ in plan.runs]
     spilled = [b.spilled > 0 for b, _ in plan.runs]
     if all(spilled):
@@ -64,7 +64,7 @@ class FusedSchedule:
     Attributes
     ----------
     family, detail : str
-        How it goes about it, for a reader: a key of ``FUSED_FAMILIES``, `APART`, `PHASES`, ``"flash attention"``,
+        How it goes about it, for a reader: a key of ``FUSED_FAMILIES``, `REMAINDER`, `PHASES`, ``"flash attention"``,
         ``"unfused"`` or `row_state.FAMILY`; ``detail`` tells bands and blocks.
     workload : Ffn or Attention
     loads, stores : mapping of str to int

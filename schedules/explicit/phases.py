@@ -255,10 +255,10 @@ class _Search:
         cost = self.memory.cost
         rows, block, left = np.ceil(c.m / panels), np.ceil(c.m / slabs), c.l - columns
         beside = self.memory.bytes - rows * (w * c.k + p * columns + hidden * u)
-        apart = self.memory.bytes - block * p * left
+        second = self.memory.bytes - block * p * left
         shared = u * c.k + columns
         turn = vectors_carried(beside, w * c.k + p * columns, rows, np.float64(hidden * u), w * shared)
-        down = vectors_carried(apart, p * block, left, np.float64(w), w * block)
+        down = vectors_carried(second, p * block, left, np.float64(w), w * block)
         # of what is free beside a panel so much turns as is worth more than what it would keep as it is
         turned = np.minimum(np.maximum(beside, 0), (w * block) ** 2 / (4 * hidden * u * u))
         leave = np.sqrt(turned / hidden) / u + (np.maximum(beside, 0) - turned) / (w * block)
@@ -266,7 +266,7 @@ class _Search:
         traffic = panels * c.f * shared - (panels - 1) * np.minimum(turn, c.f / 2) * shared
         traffic += slabs * c.f * left - (slabs - 1) * np.minimum(down, c.f / 2) * left
         traffic += c.m * c.k + 2.0 * (c.m * c.f - handed)
-        return np.where((beside >= 0) & (apart >= 0), cost.read * traffic + cost.written * c.m * c.l, np.inf)
+        return np.where((beside >= 0) & (second >= 0), cost.read * traffic + cost.written * c.m * c.l, np.inf)
 
     def traffic_columns(self, panels: int, columns: int, slabs: int) -> Phases | None:
         """The number of columns in the first phase where it is best, by steps of half the length."""

@@ -233,11 +233,11 @@ class PanelsWithRemainder(ChainTraffic):
         chain, (c, u), lines = self.chain, self.corner, ceil_div(self.lines, self.panels)
         w, initialised, p = widths.read, widths.hidden, widths.partial
         rows = self.side == "rows"
-        own, passing, apart = (p, w, w) if rows else (w, max(w, p), max(w, p))
+        own, passing, in_corner = (p, w, w) if rows else (w, max(w, p), max(w, p))
         stays = w * chain.k + p * chain.l if rows else w * (chain.streams * chain.k + chain.l)
         # the cells of one line across the panel, begun or complete, and a value that passes
         beside = max(chain.streams * initialised * lines + w, w * lines + passing)
-        block = own * self.panels * c * u + apart * (min(self.panels * c, u) + 1)
+        block = own * self.panels * c * u + in_corner * (min(self.panels * c, u) + 1)
         return max(lines * stays - own * c * u + beside, block)
 
     def describe(self) -> str:

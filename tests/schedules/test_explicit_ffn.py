@@ -17,7 +17,7 @@ from pebble.schedules.explicit.chain import SIDES, Chain, handed_on
 from pebble.schedules.explicit.chain_bands import best_band, wider_band
 from pebble.schedules.explicit.chain_search import best_chain_plan, plan_of_runs
 from pebble.schedules.explicit.ffn import best_ffn_schedule, ffn_chain, ffn_schedules
-from pebble.schedules.explicit.fused import APART, FusedSchedule
+from pebble.schedules.explicit.fused import REMAINDER, FusedSchedule
 from pebble.workloads import Attention, Ffn
 from pebble.workloads.widths import FastMemory
 from tests.rooms import in_values
@@ -63,7 +63,7 @@ def test_families_at_40_mib() -> None:
     assert result["row panel"] == 4 * 2 * 4096 * 11008 + 2 * 8192 * 4096 - 3 * turned * 2 * 4096
     assert set(result) == {
         "row panel",
-        APART,
+        REMAINDER,
         "column panel",
         "hidden block",
         "Y stationary",

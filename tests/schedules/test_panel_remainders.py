@@ -16,7 +16,7 @@ from pebble.proof.certificate import upper_claim, workload_statement
 from pebble.reports.bound import bound_workload
 from pebble.schedules.explicit.chain import SIDES, Chain
 from pebble.schedules.explicit.ffn import best_ffn_schedule, ffn_chain, fused_ffn
-from pebble.schedules.explicit.fused import APART
+from pebble.schedules.explicit.fused import REMAINDER
 from pebble.schedules.explicit.remainder import PanelsWithRemainder, best_panels_with_remainder
 from pebble.workloads import Ffn
 from pebble.workloads.widths import FastMemory, Widths
@@ -55,7 +55,7 @@ def panels(draw: st.DrawFn) -> tuple[Ffn, PanelsWithRemainder]:
 @given(panels())
 def test_any_corner_is_legal_and_counted(drawn: tuple[Ffn, PanelsWithRemainder]) -> None:
     ffn, plan = drawn
-    schedule = fused_ffn(ffn, APART, plan)
+    schedule = fused_ffn(ffn, REMAINDER, plan)
     assert replay(schedule) == schedule.peak_elements
     claim = upper_claim(read_workload(workload_statement(ffn), "workload"), schedule)
     assert claim["elements"] == schedule.elements
@@ -89,7 +89,7 @@ def test_the_best_is_legal(ffn: Ffn, capacity: int) -> None:
     plan = best_panels_with_remainder(ffn_chain(ffn), FastMemory.of_values(capacity, ffn))
     assume(plan is not None)
     assert plan is not None
-    schedule = fused_ffn(ffn, APART, plan)
+    schedule = fused_ffn(ffn, REMAINDER, plan)
     assert replay(schedule) <= schedule.peak_elements <= capacity
     assert schedule.elements >= lower_bound(ffn, capacity).elements
 
@@ -98,7 +98,7 @@ def test_the_best_is_legal(ffn: Ffn, capacity: int) -> None:
 def test_powers_of_two_lose_a_corner_instead_of_a_pass(sides: tuple[int, int, int], mebibytes: int) -> None:
     ffn = Ffn(*sides)
     best = in_values(best_ffn_schedule, ffn, mebibytes << 19)
-    assert best.family == APART
+    assert best.family == REMAINDER
     assert best.elements < 1.11 * ffn.compulsory_elements
 
 
