@@ -32,7 +32,7 @@ from numpy.typing import NDArray
 from pebble.errors import InputError, UnknownNameError, check_text
 from pebble.schedules.tile import Tiles
 from pebble.traces.layout import Index
-from pebble.traces.touches import Clock
+from pebble.traces.touches import StepClock
 from pebble.units import ceil_div
 
 EXECUTIONS = ("waves", "free", "persistent", "staggered", "dynamic-5", "split-k-4", "stream-k", "stream-k-hybrid")
@@ -130,7 +130,7 @@ def parse_execution(text: str, cluster: str = "1x1", seed: int = 0) -> Execution
     return Execution(name, 0, shape, seed)
 
 
-class Segments(NamedTuple):
+class StepSegments(NamedTuple):
     """Work in issue order: segment i computes k steps ``begin[i]`` to ``end[i]`` of a tile.
 
     ``owner[i]`` is True where the segment writes the tile of C, after adding the partials of the others; the others
@@ -152,12 +152,12 @@ class Segments(NamedTuple):
         """When each segment has done its steps."""
         return self.start + (self.end - self.begin) * self.pace
 
-    def clock(self, finish: NDArray[np.float64]) -> Clock:
+    def clock(self, finish: NDArray[np.float64]) -> StepClock:
         """Where and when the blocks run; results come at ``finish``."""
-        return Clock(self.slot, self.turn, self.start, self.pace, finish)
+        return StepClock(self.slot, self.turn, self.start, self.pace, finish)
 
 
-def run_segments(tiles: Tiles, cluster: Index, steps: int, slots: int, execution: Execution) -> Segments:
+def run_segments(tiles: Tiles, cluster: Index, steps: int, slots: int, execution: Execution) -> StepSegments:
     """What runs where and when: tiles (row, column) in traversal order, each of ``steps`` k steps, on ``slots`` slots.
 
     Clusters (``cluster`` has the number of each tile's) are dispatched as one, their blocks side by side.
@@ -175,13 +175,13 @@ def run_segments(tiles: Tiles, cluster: Index, steps: int, slots: int, execution
     if execution.kind in ("stream-k", "stream-k-hybrid"):
         return run_stream_k(len(tiles), steps, slots, execution.kind == "stream-k-hybrid")
     clusters = run_tiles(int(cluster.max()) + 1, steps, slots // inside, execution)
-    each = Segments._make(values[cluster] for values in clusters)
+    each = StepSegments._make(values[cluster] for values in clusters)
     m, n = execution.cluster
     place = tiles[:, 0] % m * n + tiles[:, 1] % n
     return each._replace(tile=np.arange(len(tiles), dtype=np.int64), slot=each.slot * inside + place)
 
 
-def run_tiles(tiles: int, steps: int, slots: int, execution: Execution) -> Segments:
+def run_tiles(tiles: int, steps: int, slots: int, execution: Execution) -> StepSegments:
     """Whole tiles on ``slots`` slots: when and where each runs, for waves, persistent, staggered and dynamic."""
     number = np.arange(tiles, dtype=np.int64)
     slot, turn = number % slots, number // slots
@@ -200,10 +200,10 @@ def run_tiles(tiles: int, steps: int, slots: int, execution: Execution) -> Segme
             slot[i], turn[i] = at, done[at]
             done[at] += 1
             heapq.heapreplace(free, (start[i] + steps * float(pace[i]), at))
-    return Segments(number, number * 0, np.full(tiles, steps), number >= 0, slot, start, pace, turn)
+    return StepSegments(number, number * 0, np.full(tiles, steps), number >= 0, slot, start, pace, turn)
 
 
-def run_stream_k(tiles: int, steps: int, slots: int, hybrid: bool) -> Segments:
+def run_stream_k(tiles: int, steps: int, slots: int, hybrid: bool) -> StepSegments:
     """Equal shares of all k steps of the first ``streamed`` tiles, then whole tiles in waves."""
     streamed = tiles
     if hybrid:
@@ -224,14 +224,14 @@ def run_stream_k(tiles: int, steps: int, slots: int, hybrid: bool) -> Segments:
         turn, slot = divmod(number - streamed, slots)
         rows.append((number, 0, steps, True, slot, float(share + turn * steps)))
     tile_of, begins, ends, owner, slot_of, start = (np.array(column) for column in zip(*rows, strict=True))
-    return Segments(tile_of, begins, ends, owner, slot_of, start, np.ones(len(rows)), np.zeros(len(rows), np.int64))
+    return StepSegments(tile_of, begins, ends, owner, slot_of, start, np.ones(len(rows)), np.zeros(len(rows), np.int64))
 
 
-def run_split_k(tiles: int, steps: int, slots: int, slices: int) -> Segments:
+def run_split_k(tiles: int, steps: int, slots: int, slices: int) -> StepSegments:
     """Slices of k, slice slowest, in waves; no segment owns its tile (a second kernel adds the partials)."""
     length = ceil_div(steps, min(slices, steps))
     number = np.arange(tiles * ceil_div(steps, length), dtype=np.int64)
     wave, begin = number // slots, number // tiles * length
     start = (wave * length).astype(np.float64)
     end = np.minimum(begin + length, steps)
-    return Segments(number % tiles, begin, end, number < 0, number % slots, start, np.ones(len(number)), wave)
+    return StepSegments(number % tiles, begin, end, number < 0, number % slots, start, np.ones(len(number)), wave)

@@ -17,7 +17,7 @@ from typing import Self
 import numpy as np
 from numpy.typing import NDArray
 
-from pebble.schedules.execution import Execution, Segments, run_segments
+from pebble.schedules.execution import Execution, StepSegments, run_segments
 from pebble.schedules.kernel import Product, TableKernel, Work
 from pebble.schedules.orders import OrderParams, TileOrder
 from pebble.schedules.tables.table import Blocks, Launch
@@ -26,7 +26,7 @@ from pebble.system.parallel import check_memory
 from pebble.traces import READ, WRITE, Layout, LockstepGemm, Trace
 from pebble.traces.layout import Index
 from pebble.traces.program import Phase, Steps, Walk
-from pebble.traces.touches import TICKS, Clock, check_length, timed_trace
+from pebble.traces.touches import TICKS, StepClock, check_length, timed_trace
 from pebble.units import ceil_div
 from pebble.workloads import Gemm
 
@@ -167,7 +167,7 @@ class GemmKernel(TableKernel):
             runs = self._with_partials(tiles, walk, s, slots)
         return timed_trace(self.layout, runs, slots, sms or slots, order.sawtooth)
 
-    def _with_partials(self, tiles: Tiles, walk: Walk, s: Segments, slots: int) -> list[tuple[Phase, Clock]]:
+    def _with_partials(self, tiles: Tiles, walk: Walk, s: StepSegments, slots: int) -> list[tuple[Phase, StepClock]]:
         gemm, tile = self.gemm, self.tile
         number, count = _partial_numbers(s, len(tiles))
         partials = self.layout.add(
@@ -192,12 +192,12 @@ class GemmKernel(TableKernel):
         if not s.owner.any():  # split-K: a second kernel, one block per tile
             every = np.arange(len(tiles), dtype=np.int64)
             time = s.finish.max() + 1 + every // slots + written_first
-            clock = Clock(every % slots, every // slots, time, np.ones(len(tiles)), time)
+            clock = StepClock(every % slots, every // slots, time, np.ones(len(tiles)), time)
             runs.append((self.phase(tiles, Walk(0, 0), gathered(tiles, count)), clock))
         return runs
 
 
-def _partial_numbers(s: Segments, tiles: int) -> tuple[Index, Index]:
+def _partial_numbers(s: StepSegments, tiles: int) -> tuple[Index, Index]:
     """Which partial tile of its tile each segment writes, -1 where it writes none; and how many each tile has."""
     number, count = np.full(len(s.tile), -1, np.int64), np.zeros(tiles, np.int64)
     for i in np.flatnonzero(~s.owner).tolist():

@@ -28,7 +28,7 @@ _NONE = -1
 Sizes = NDArray[np.integer[Any]]
 
 
-class Shape(NamedTuple):
+class Sides(NamedTuple):
     """The trace. An item is a row of A tiles, or behind these a column of B tiles."""
 
     rows: Numbers  #: of the output tiles, in order
@@ -56,7 +56,7 @@ class Stack(NamedTuple):
     end: Counts  #: to here
 
 
-class Wave(NamedTuple):
+class OneWave(NamedTuple):
     """The items that a wave touches, in the order of their first touch."""
 
     listed: Counts
@@ -84,7 +84,7 @@ def _hits(start: np.int64, slope: np.int64, count: int, capacity: int) -> tuple[
 
 @inner
 def _listed(
-    shape: Shape, stack: Stack, wave: Wave, w: int, begin: int, end: int, counts: Counts
+    shape: Sides, stack: Stack, wave: OneWave, w: int, begin: int, end: int, counts: Counts
 ) -> tuple[int, np.int64, np.int64, np.int64]:
     # How many items the wave touches, their lines at a full and at the last step, and lines of C, of the largest tile.
     rows, cols, _, _, _, full, last, heights, spans, c_spans = shape
@@ -113,7 +113,7 @@ def _listed(
 
 
 @inner
-def _add_up(shape: Shape, stack: Stack, w: int, depth: int) -> None:
+def _add_up(shape: Sides, stack: Stack, w: int, depth: int) -> None:
     # The lines above each place of the stack, and the places of the items of one wave.
     items, _, wave_of, seen, sums, mine, start, end = stack
     full, last = shape.full, shape.last
@@ -139,7 +139,7 @@ def _add_up(shape: Shape, stack: Stack, w: int, depth: int) -> None:
 
 @inner
 def _reuses(
-    shape: Shape, stack: Stack, wave: Wave, w: int, number: int, totals: tuple[np.int64, np.int64], written: Counts,
+    shape: Sides, stack: Stack, wave: OneWave, w: int, number: int, totals: tuple[np.int64, np.int64], written: Counts,
     capacity: int, counts: Counts,
 ) -> None:  # fmt: skip
     # At which steps each item of the wave hits.
@@ -186,7 +186,7 @@ def _reuses(
 
 
 @inner
-def _both_hit(shape: Shape, wave: Wave, begin: int, end: int) -> np.int64:
+def _both_hit(shape: Sides, wave: OneWave, begin: int, end: int) -> np.int64:
     # Steps of a block in which both its tiles hit. The later blocks of a wave find what its first one fetched.
     rows, cols, first_col = shape.rows, shape.cols, shape.heights.shape[0]
     _, is_first, low, high, at_last = wave
@@ -203,7 +203,7 @@ def _both_hit(shape: Shape, wave: Wave, begin: int, end: int) -> np.int64:
 
 
 @inner
-def _renew(shape: Shape, stack: Stack, w: int, depth: int, begin: int, end: int) -> int:
+def _renew(shape: Sides, stack: Stack, w: int, depth: int, begin: int, end: int) -> int:
     # What the wave touched, last first, goes to the top of the stack; how many items it holds then.
     rows, cols, first_col = shape.rows, shape.cols, shape.heights.shape[0]
     items, place, wave_of, seen, done = stack.items, stack.place, stack.wave_of, stack.seen, -2 - w
@@ -229,7 +229,7 @@ def _renew(shape: Shape, stack: Stack, w: int, depth: int, begin: int, end: int)
 
 
 @inner
-def _residue(shape: Shape, stack: Stack, depth: int, written: Counts, capacity: int) -> np.int64:
+def _residue(shape: Sides, stack: Stack, depth: int, written: Counts, capacity: int) -> np.int64:
     # Lines of C left in the cache, from the end: the tiles of a wave lie below all that later waves touched.
     items, wave_of, full, last = stack.items, stack.wave_of, shape.full, shape.last
     result, above = np.int64(0), np.int64(0)
@@ -246,14 +246,14 @@ def _residue(shape: Shape, stack: Stack, depth: int, written: Counts, capacity: 
 
 
 @jit
-def _run(shape: Shape, capacity: int, counts: Counts, missed: Counts) -> np.int64:
+def _run(shape: Sides, capacity: int, counts: Counts, missed: Counts) -> np.int64:
     # Returns lines of C left in the cache, or -1 when a step or a tile of C does not fit. Adds to counts: missed lines
     # of A and of B, block steps that hit, and over all tiles rows of A, lines across B and lines of C; puts down the
     # missed lines of each wave.
     tiles, items = shape.rows.shape[0], shape.full.shape[0]
     sums, edges, lists = np.zeros((4, items + 1), np.int64), np.zeros((2, items), np.int64), np.full((8, items), _NONE)
     stack = Stack(lists[0], lists[1], lists[2], lists[3], sums[:2], sums[2:], edges[0], edges[1])
-    wave = Wave(lists[4], np.zeros(2 * shape.wave, np.uint8), lists[5], lists[6], lists[7])
+    wave = OneWave(lists[4], np.zeros(2 * shape.wave, np.uint8), lists[5], lists[6], lists[7])
     written = np.zeros((tiles + shape.wave - 1) // shape.wave + 1, np.int64)  # lines of C before each wave
     depth = 0
     for w in range(written.shape[0] - 1):
@@ -292,7 +292,7 @@ def lockstep_lru(gemm: LockstepGemm, capacity_lines: int) -> CacheCounts | None:
     col_spans, a_spans, b_heights = g.b.columns[1], g.a.columns[1], g.b.heights
     full = np.concatenate([g.a.heights * a_spans[0], col_spans * b_heights[0]])
     last = np.concatenate([g.a.heights * a_spans[-1], col_spans * b_heights[-1]])
-    shape = Shape(g.rows, g.cols, g.wave_blocks, steps, g.sawtooth, full, last, g.a.heights, col_spans, g.c.columns[1])
+    shape = Sides(g.rows, g.cols, g.wave_blocks, steps, g.sawtooth, full, last, g.a.heights, col_spans, g.c.columns[1])
     counts = np.zeros(6, np.int64)
     missed = np.zeros(-(-len(g.rows) // g.wave_blocks), np.int64)
     residue = _run(shape, capacity_lines, counts, missed)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from math import exp
 
 from pebble.cli import _output
-from pebble.counters import Launch
+from pebble.counters import MeasuredLaunch
 from pebble.counters.dimensions import LEAST_SPREAD, STEP, Dimensions
 from pebble.reports.ncu import NcuReport
 from pebble.reports.ncu_compare import Judgement
@@ -88,7 +88,7 @@ def _print_what_to_know(result: NcuReport) -> None:
         _output.say(_plain(f"note: {note}"))
 
 
-def _print_hits(launch: Launch) -> None:
+def _print_hits(launch: MeasuredLaunch) -> None:
     """The hit rates of a launch, and what they are of."""
     rates = [(level, launch.value(f"{level.lower()}_hit_percent")) for level in ("L1", "L2")]
     known = [f"{level} {rate:.1f} %" for level, rate in rates if rate is not None]
@@ -100,7 +100,7 @@ def _print_hits(launch: Launch) -> None:
     _output.say(f"hit rates: {', '.join(known)}, of the sectors loaded and stored there{twice}{left}", "  ")
 
 
-def _past_l1(launch: Launch) -> bool:
+def _past_l1(launch: MeasuredLaunch) -> bool:
     """Whether it computes on the tensor pipe what the L1 has not seen."""
     return (launch.value("tensor_percent") or 0) >= 1 and launch.value("l1_load_sectors") == 0
 

@@ -22,7 +22,7 @@ NO_HEADER = (
 
 
 @dataclass
-class Table:
+class CsvTable:
     """Rows under one header; a report may hold several, one after another."""
 
     header: list[str]
@@ -43,7 +43,7 @@ def decode(content: bytes) -> str:
     return content.decode("utf-8-sig", "replace")
 
 
-def read_tables(path: str, content: bytes) -> tuple[list[Table], list[str]]:
+def read_tables(path: str, content: bytes) -> tuple[list[CsvTable], list[str]]:
     """The tables of a report, and the lines beside them.
 
     Raises
@@ -51,7 +51,7 @@ def read_tables(path: str, content: bytes) -> tuple[list[Table], list[str]]:
     InputError
         No table at all.
     """
-    tables: list[Table] = []
+    tables: list[CsvTable] = []
     beside: list[str] = []
     delimiter, bare = ",", False  # a table whose cells are not quoted, as a spreadsheet saves it
     lines = decode(content).replace("\0", "").replace("\r\n", "\n").replace("\r", "\n").split("\n")
@@ -60,14 +60,14 @@ def read_tables(path: str, content: bytes) -> tuple[list[Table], list[str]]:
         if result is not None:
             delimiter, header = result
             bare = not record.startswith('"')
-            tables.append(Table(header))
+            tables.append(CsvTable(header))
             continue
         is_row = record.startswith('"') or (bare and (record[:1].isdigit() or record.startswith(delimiter)))
         cells = _cells(record, delimiter) if is_row else None
         if cells is None or len(cells) < 2:
             beside.append(record)
         elif not tables and _is_bare_row(cells):
-            tables.append(Table(list(NO_HEADER), [cells]))
+            tables.append(CsvTable(list(NO_HEADER), [cells]))
         elif not tables:
             beside.append(record)
         elif whole:
@@ -142,7 +142,7 @@ def _is_bare_row(cells: list[str]) -> bool:
 _SECTIONLESS = "Command line profiler metrics"
 
 
-def read_long(table: Table, style: Style) -> list[Draft]:
+def read_long(table: CsvTable, style: Style) -> list[Draft]:
     """The launches of a long table; rows of rules have no metric and are passed over."""
     at = {name: number for number, name in enumerate(table.header)}
     ident_at, name_at, value_at = at["ID"], at["Metric Name"], at.get("Metric Value")
@@ -178,7 +178,7 @@ BASE = frozenset({
 })  # fmt: skip
 
 
-def read_wide(table: Table, style: Style) -> tuple[list[Draft], list[str]]:
+def read_wide(table: CsvTable, style: Style) -> tuple[list[Draft], list[str]]:
     """The launches of a wide table, and notes."""
     notes = []
     header, rows = table.header, table.rows

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from pebble.counters.names import Operation, kind_of
-from pebble.counters.profile import Launch, Profile
+from pebble.counters.profile import MeasuredLaunch, Profile
 from pebble.counters.shapes import multiply_adds
 from pebble.errors import InputError
 
@@ -20,16 +20,16 @@ class Critical:
 
     Attributes
     ----------
-    launch : Launch
+    launch : MeasuredLaunch
     why : str
         What tells.
     """
 
-    launch: Launch
+    launch: MeasuredLaunch
     why: str
 
 
-def computes(launch: Launch) -> Operation:
+def computes(launch: MeasuredLaunch) -> Operation:
     """What a launch computes: by its name, else a product where the tensor pipe is at work."""
     kind = kind_of(launch.kernel)
     if kind is Operation.OTHER and (launch.value("tensor_percent") or 0) >= _TENSOR_AT_WORK:
@@ -37,14 +37,14 @@ def computes(launch: Launch) -> Operation:
     return kind
 
 
-def critical_kernel(launches: Sequence[Launch]) -> Critical:
+def critical_kernel(launches: Sequence[MeasuredLaunch]) -> Critical:
     """The launch that matters most.
 
     The one that keeps the tensor pipe busy longest; where none does, products, networks and attention come before the
     rest, then FMA instructions, time and stored sectors decide, each where the report has it for all.
     """
 
-    def of_all(key: str, among: Sequence[Launch]) -> list[float] | None:
+    def of_all(key: str, among: Sequence[MeasuredLaunch]) -> list[float] | None:
         values = [multiply_adds(launch) if key == _FMA else launch.value(key) for launch in among]
         return [value for value in values if value is not None] if None not in values else None
 
@@ -73,7 +73,7 @@ def critical_kernel(launches: Sequence[Launch]) -> Critical:
     return Critical(among[0], "the first; no counter tells")
 
 
-def choose(profile: Profile, wanted: Sequence[str] = ()) -> tuple[tuple[Launch, ...], str]:
+def choose(profile: Profile, wanted: Sequence[str] = ()) -> tuple[tuple[MeasuredLaunch, ...], str]:
     """The launches that are asked for, and why these.
 
     Parameters
@@ -90,7 +90,7 @@ def choose(profile: Profile, wanted: Sequence[str] = ()) -> tuple[tuple[Launch, 
     if not wanted:
         result = critical_kernel(profile.launches)
         return (result.launch,), result.why
-    chosen: list[Launch] = []
+    chosen: list[MeasuredLaunch] = []
     for want in wanted:
         here = [launch for launch in profile.launches if launch.ident == want]
         here = here or [launch for launch in profile.launches if want and want in launch.kernel]

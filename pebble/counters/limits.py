@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from pebble.counters.profile import Launch
+from pebble.counters.profile import MeasuredLaunch
 
 NEAR_PEAK = 60.0  # percent of a unit's peak from which Nsight Compute calls it well used
 TELLS_ALONE = 80.0  # percent that tells even where other units were not measured
@@ -55,12 +55,12 @@ class Limit:
         return {"verdict": self.kind, "text": self.text, "dram_bytes_per_second": rate, **self.shares}
 
 
-def limit_of(launches: Sequence[Launch], dram_peak: float | None = None) -> Limit:
+def limit_of(launches: Sequence[MeasuredLaunch], dram_peak: float | None = None) -> Limit:
     """What limits some launches, one after the other.
 
     Parameters
     ----------
-    launches : sequence of Launch
+    launches : sequence of MeasuredLaunch
     dram_peak : float, optional
         Peak of the GPU's DRAM in bytes a second, for a report that does not say how near it came; by default by the
         report's attributes: two transfers a clock on all wires.
@@ -69,7 +69,7 @@ def limit_of(launches: Sequence[Launch], dram_peak: float | None = None) -> Limi
     --------
     >>> from pebble.counters import Metric
     >>> tiled = {"sm__throughput.avg.pct_of_peak_sustained_elapsed": Metric(88.9, "%")}
-    >>> limit_of([Launch("0", "gemm", tiled)]).kind
+    >>> limit_of([MeasuredLaunch("0", "gemm", tiled)]).kind
     'sm'
     """
     times = [launch.value("time_nanoseconds") or 0.0 for launch in launches]
@@ -87,7 +87,7 @@ def limit_of(launches: Sequence[Launch], dram_peak: float | None = None) -> Limi
     return Limit(kind, text, shares, rate)
 
 
-def _share(launches: Sequence[Launch], times: Sequence[float], key: str) -> float | None:
+def _share(launches: Sequence[MeasuredLaunch], times: Sequence[float], key: str) -> float | None:
     """Percent of the peak over the whole time of all launches; None where one does not say, or says it otherwise."""
     results = [launch.find(key) for launch in launches]
     known = [item.value for item in results if item is not None and not item.metric.endswith("sustained_active")]

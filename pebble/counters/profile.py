@@ -41,7 +41,7 @@ class Metric(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Launch:
+class MeasuredLaunch:
     """One launch of a kernel.
 
     Attributes
@@ -140,7 +140,7 @@ class Profile:
     ----------
     path : str
     layout : {"ncu-rep", "long", "wide"}
-    launches : tuple of Launch
+    launches : tuple of MeasuredLaunch
         At least one.
     notes : tuple of str
         What could not be read, and how ambiguous numbers were taken.
@@ -152,7 +152,7 @@ class Profile:
 
     path: str
     layout: str
-    launches: tuple[Launch, ...]
+    launches: tuple[MeasuredLaunch, ...]
     notes: tuple[str, ...] = ()
     output: tuple[str, ...] = field(default=(), repr=False)
     container: Container | None = None
@@ -212,7 +212,7 @@ class Draft:
         elif value is not None and not _alike(known.value, value):
             self.twice.add(name)
 
-    def launch(self) -> Launch:
+    def launch(self) -> MeasuredLaunch:
         """The launch, with what is odd about it."""
         notes = []
         if self.twice:
@@ -220,7 +220,7 @@ class Draft:
             notes.append(f"{some}: several values that differ, the first is taken")
         grid, block = (read_sides(self.base.get(f"{kind} Size", "")) or self._sides(kind) for kind in ("Grid", "Block"))
         name = self.metrics.get("device__attribute_display_name", Metric(None, "")).value
-        return Launch(
+        return MeasuredLaunch(
             self.ident,
             self.kernel or "(no name)",
             self.metrics,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from pathlib import Path
 
-from pebble.counters.csv_pages import BASE, Table, read_long, read_tables, read_wide
+from pebble.counters.csv_pages import BASE, CsvTable, read_long, read_tables, read_wide
 from pebble.counters.ncu_rep import MAGIC, read_ncu_rep
 from pebble.counters.profile import Container, Draft, Profile, Style
 from pebble.counters.values import is_european, is_whole, point_or_thousands, read_number
@@ -74,7 +74,7 @@ def _profile(
     return Profile(path, layout, launches, tuple(dict.fromkeys(notes)), tuple(beside), container)
 
 
-def _style(tables: list[Table]) -> tuple[Style, list[str]]:
+def _style(tables: list[CsvTable]) -> tuple[Style, list[str]]:
     """How the numbers are written, by all that are there; where each may be read either way, counts are whole."""
     cells = [cell for table in tables for cell in _numbers(table)][:_MOST_LOOKED_AT]
     european = is_european(value for value, _, _ in cells)
@@ -88,7 +88,7 @@ def _style(tables: list[Table]) -> tuple[Style, list[str]]:
     return Style(points > 0), ["numbers are written as 27.595.520, as counts are whole"] if points > 0 else []
 
 
-def _numbers(table: Table) -> Iterator[tuple[str, str, str]]:
+def _numbers(table: CsvTable) -> Iterator[tuple[str, str, str]]:
     """The cells that are numbers, each with its metric and unit."""
     if table.is_long:
         if "Metric Value" not in table.header:

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from math import isqrt
 
 from pebble.counters.names import Tile, tile_of, value_bytes
-from pebble.counters.profile import Launch
+from pebble.counters.profile import MeasuredLaunch
 from pebble.counters.quantities import SECTOR_BYTES
 from pebble.counters.stores import VALUE_BYTES, StoreVerdict, read_stores
 
@@ -65,7 +65,7 @@ class ShapeReading:
         return f"{shape}, tile {self.tile}, {self.out_bytes}-byte results ({'; '.join(self.rests_on)})"
 
 
-def value_sizes(launch: Launch) -> tuple[tuple[int, ...], tuple[int, ...]]:
+def value_sizes(launch: MeasuredLaunch) -> tuple[tuple[int, ...], tuple[int, ...]]:
     """Bytes of an input and of an output value that a launch allows: by its name, else by the pipe that multiplies.
 
     Without tensor cores a product of 16-bit values is made of fp16 FMAs, one of fp32 values of fp32 FMAs, one of fp64
@@ -87,12 +87,12 @@ def value_sizes(launch: Launch) -> tuple[tuple[int, ...], tuple[int, ...]]:
     return ((4,), (4,)) if full and half is not None else (inputs, outputs)
 
 
-def multiply_adds(launch: Launch) -> float | None:
+def multiply_adds(launch: MeasuredLaunch) -> float | None:
     """FMA instructions of warps on the pipe that multiplies, where the report counts them."""
     return launch.value("double_fma_instructions" if value_sizes(launch)[0] == _DOUBLE else "fma_instructions")
 
 
-def stores_of(launch: Launch, sectors: int, rows: int, cols: int) -> StoreVerdict:
+def stores_of(launch: MeasuredLaunch, sectors: int, rows: int, cols: int) -> StoreVerdict:
     """What the stored sectors of a launch say of a result of so many rows and columns.
 
     By the data types that its name or its pipes say; where those do not fit or leave doubt, by all.
@@ -105,7 +105,7 @@ def stores_of(launch: Launch, sectors: int, rows: int, cols: int) -> StoreVerdic
     return read_stores(sectors, rows, cols, UNTOLD_BYTES if none_double else VALUE_BYTES, sizes)
 
 
-def stored_sectors(launch: Launch) -> tuple[int, str] | None:
+def stored_sectors(launch: MeasuredLaunch) -> tuple[int, str] | None:
     """Sectors that the kernel stored, and how they are known; TMA stores pass the L1's counters by."""
     stored = launch.value("l1_store_sectors")
     if stored:
@@ -116,7 +116,7 @@ def stored_sectors(launch: Launch) -> tuple[int, str] | None:
     return round(written / _WRITTEN_TWICE) if fabric else round(written), "sectors written to L2"
 
 
-def read_shapes(launch: Launch, rows: int | None = None, cols: int | None = None) -> tuple[ShapeReading, ...]:
+def read_shapes(launch: MeasuredLaunch, rows: int | None = None, cols: int | None = None) -> tuple[ShapeReading, ...]:
     """The shapes of a GEMM that fit a launch, at most `MOST_READINGS`; empty where it says too little.
 
     Where K is told by several counters, shapes on which most of them agree are kept; where ``rows`` or ``cols`` of the
@@ -152,7 +152,7 @@ def read_shapes(launch: Launch, rows: int | None = None, cols: int | None = None
     return tuple(kept[:MOST_READINGS])
 
 
-def _factors(launch: Launch, size: int) -> tuple[int, ...]:
+def _factors(launch: MeasuredLaunch, size: int) -> tuple[int, ...]:
     """How often each sector may be touched: more than once only where a request has more sectors than a full warp."""
     sectors, requests = launch.value("l1_store_sectors"), launch.value("l1_store_requests")
     if not sectors or not requests:
@@ -179,7 +179,7 @@ def _tiles(named: Tile | None, values: int, blocks: int) -> Iterator[tuple[Tile,
         yield Tile(half, 2 * half), f"{each:,} values a block"
 
 
-def _sides(launch: Launch, tile: Tile, values: int, exact: bool) -> Iterator[tuple[int, int, str]]:
+def _sides(launch: MeasuredLaunch, tile: Tile, values: int, exact: bool) -> Iterator[tuple[int, int, str]]:
     """M and N whose product is that of the stores.
 
     A grid of two sides says them, unless a library may have swizzled it; else all ways to lay out so many tiles, the
@@ -201,7 +201,7 @@ def _sides(launch: Launch, tile: Tile, values: int, exact: bool) -> Iterator[tup
                 yield across * tile.bm, down * tile.bn, f"{tiles:,} tiles"
 
 
-def _depths(launch: Launch, m: int, n: int, tile: Tile, sizes: tuple[int, ...]) -> dict[int, list[str]]:
+def _depths(launch: MeasuredLaunch, m: int, n: int, tile: Tile, sizes: tuple[int, ...]) -> dict[int, list[str]]:
     """K as loads, FMAs and the tensor pipe tell it; those that would need more reads than there were are left out."""
     requested: list[tuple[float, str, float]] = []
     loads = launch.value("l1_load_sectors")

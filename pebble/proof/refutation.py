@@ -26,7 +26,7 @@ from pebble.certificate.potential import MAGIC, MAX_PRODUCTS, MAX_RECORDS, MAX_S
 from pebble.certificate.reading import RefusedError
 from pebble.errors import GapOpenError, InputError
 from pebble.game import Game
-from pebble.solvers.gemm_shape import Shape
+from pebble.solvers.gemm_shape import GemmShape
 from pebble.solvers.search import find_small_gemm
 from pebble.solvers.search import gemm_table as tables
 from pebble.solvers.search.gemm_model import build_model, make_classes
@@ -154,7 +154,7 @@ def _renumbered(words: list[str], new: dict[int, int]) -> list[str]:
 DETAIL = 1
 
 
-def _shape(game: Game) -> Shape | None:
+def _shape(game: Game) -> GemmShape | None:
     shape = find_small_gemm(game)
     if shape is None or max(shape[:3]) > MAX_SIDE or shape.m * shape.n * shape.k > MAX_PRODUCTS:
         return None

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Unpack
 
-from pebble.counters import Launch, Profile, read_profile
+from pebble.counters import MeasuredLaunch, Profile, read_profile
 from pebble.counters.kernels import Critical, computes, critical_kernel
 from pebble.counters.limits import Limit, limit_of
 from pebble.counters.profile import MACHINES
@@ -49,7 +49,7 @@ class NcuReport(Report):
     question = "ncu report"
 
     @property
-    def launches(self) -> tuple[Launch, ...]:
+    def launches(self) -> tuple[MeasuredLaunch, ...]:
         """The launches, in the report's order."""
         return self.profile.launches
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from math import log
 from typing import TYPE_CHECKING, Any, Unpack
 
-from pebble.counters import Launch, Profile
+from pebble.counters import MeasuredLaunch, Profile
 from pebble.counters.kernels import choose
 from pebble.counters.limits import Limit, limit_of
 from pebble.counters.names import Operation, kind_of, tile_of
@@ -55,7 +55,7 @@ class Measured:
     exact: bool
 
     @classmethod
-    def of(cls, launches: Sequence[Launch]) -> Measured:
+    def of(cls, launches: Sequence[MeasuredLaunch]) -> Measured:
         """The sum of some launches."""
         exact = True
 
@@ -96,7 +96,7 @@ class Judgement(Report):
     Attributes
     ----------
     profile : Profile
-    launches : tuple of Launch
+    launches : tuple of MeasuredLaunch
         Those that were added up, and why these.
     why : str
     measured : Measured
@@ -113,7 +113,7 @@ class Judgement(Report):
     """
 
     profile: Profile
-    launches: tuple[Launch, ...]
+    launches: tuple[MeasuredLaunch, ...]
     why: str
     measured: Measured
     comparison: Comparison
@@ -340,7 +340,7 @@ def judge(
     )
 
 
-def _shape_of(profile: Profile, launch: Launch) -> Workload:
+def _shape_of(profile: Profile, launch: MeasuredLaunch) -> Workload:
     """The GEMM that the counters determine."""
     result = identify(profile, launch.ident)
     if result.shape is not None and (result.shape.out_bytes in (2, 4)):
@@ -358,7 +358,7 @@ def _shape_of(profile: Profile, launch: Launch) -> Workload:
     )
 
 
-def _find_machine(launch: Launch, options: KernelOptions) -> tuple[str, ...]:
+def _find_machine(launch: MeasuredLaunch, options: KernelOptions) -> tuple[str, ...]:
     """The GPU of the report, where none is named, with what to know of it; SMs beside a cache are the report's too."""
     sms, l2 = launch.value("sms"), launch.value("l2_bytes")
     if options.get("cache") is not None and options.get("sms") is None and sms:

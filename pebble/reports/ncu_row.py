@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Unpack
 
-from pebble.counters import Launch, Profile
+from pebble.counters import MeasuredLaunch, Profile
 from pebble.errors import InputError, UnknownNameError
 from pebble.families import FAMILIES, kernel_family, read_workload
 from pebble.reports.base import Report
@@ -193,7 +193,7 @@ def _count(value: float | None) -> object:
     return "" if value is None else round(value)
 
 
-def _sum(launches: Sequence[Launch], key: str) -> float | None:
+def _sum(launches: Sequence[MeasuredLaunch], key: str) -> float | None:
     values = [launch.value(key) for launch in launches]
     return None if None in values else sum(value for value in values if value is not None)
 
@@ -217,7 +217,7 @@ def kit_rows(profile: Profile, plan: str | Path, **options: Unpack[KernelOptions
     """
     cases = _plan(plan)
     numbers = [number for line in profile.output if (number := _case(line)) is not None]
-    here: list[Launch] = []
+    here: list[MeasuredLaunch] = []
     done = iter(numbers)
     for launch in profile.launches:
         if not launch.kernel.startswith(END_OF_CASE):

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from pebble.counters import Launch, Profile
+from pebble.counters import MeasuredLaunch, Profile
 from pebble.reports.kernel_compare import Comparison
 from pebble.reports.simulated_kernel import Bounded
 from pebble.units import format_bytes, format_ratio
@@ -134,7 +134,9 @@ def verdict_on_writes(measured: float | None, workload: Workload, compared: Comp
     return Verdict("close" if measured <= _CLOSE * outputs else "beyond", measured, outputs, text)
 
 
-def notes_of(profile: Profile, launches: Sequence[Launch], exact: bool, cold: bool, compared: Comparison) -> list[str]:
+def notes_of(
+    profile: Profile, launches: Sequence[MeasuredLaunch], exact: bool, cold: bool, compared: Comparison
+) -> list[str]:
     """What a reader must know of the measurement."""
     notes = []
     if len(launches) > 1:

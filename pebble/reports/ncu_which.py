@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from pebble.counters import Launch, Profile
+from pebble.counters import MeasuredLaunch, Profile
 from pebble.counters.kernels import choose, computes
 from pebble.counters.names import Operation
 from pebble.counters.shapes import ShapeReading, read_shapes, stored_sectors, stores_of
@@ -21,7 +21,7 @@ class Identified(Report):
     Attributes
     ----------
     profile : Profile
-    launch : Launch
+    launch : MeasuredLaunch
     why : str
         Why this one.
     computes : {"gemm", "ffn", "attention", "other"}
@@ -37,7 +37,7 @@ class Identified(Report):
     """
 
     profile: Profile
-    launch: Launch
+    launch: MeasuredLaunch
     why: str
     computes: str
     stored: tuple[int, str] | None

@@ -12,7 +12,7 @@ from pebble.schedules.explicit import ExplicitProduct, best_gemm_schedule
 from pebble.schedules.explicit.moves import gemm_moves
 from pebble.schedules.explicit.parallel import best_parallel_schedule
 from pebble.schedules.explicit.parallel_moves import parallel_moves
-from pebble.solvers.gemm_shape import Shape, recognise
+from pebble.solvers.gemm_shape import GemmShape, recognise
 from pebble.workloads import Gemm
 from pebble.workloads.widths import FastMemory
 
@@ -65,14 +65,14 @@ def explicit_start(
     return min(result, key=lambda pebbling: pebbling.cost, default=None)
 
 
-def schedule_pebbling(game: Game, shape: Shape, schedule: ExplicitProduct, capacity: int) -> Pebbling:
+def schedule_pebbling(game: Game, shape: GemmShape, schedule: ExplicitProduct, capacity: int) -> Pebbling:
     """The moves of a schedule in the names of a game that has been recognised as its GEMM."""
     moves = _moves(game, shape, ((*event, None, None) for event in gemm_moves(schedule)))
     return Pebbling(game.variant, capacity, moves, moves_cost(game, moves))
 
 
 def _moves(
-    game: Game, shape: Shape, events: Iterable[tuple[str, str, tuple[int, ...], int | None, int | None]]
+    game: Game, shape: GemmShape, events: Iterable[tuple[str, str, tuple[int, ...], int | None, int | None]]
 ) -> tuple[Move, ...]:
     m, n, k = shape.m, shape.n, shape.k
 

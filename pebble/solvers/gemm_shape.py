@@ -8,7 +8,7 @@ from typing import NamedTuple
 from pebble.game import Game, Variant
 
 
-class Shape(NamedTuple):
+class GemmShape(NamedTuple):
     """A GEMM found in a game.
 
     ``items``: the game's item of each bit: A by rows, B by columns, C by rows. ``tasks``: its task of product
@@ -22,7 +22,7 @@ class Shape(NamedTuple):
     tasks: tuple[int, ...]
 
 
-def recognise(game: Game) -> Shape | None:
+def recognise(game: Game) -> GemmShape | None:
     """The GEMM C := A B with equal weights that a game is, or None when it is something else.
 
     Notes
@@ -73,4 +73,4 @@ def recognise(game: Game) -> Shape | None:
     items = (*A, *B, *result)
     if not len(items) == len(set(items)) == game.size or len(set(tasks)) != len(game.tasks) or -1 in tasks:
         return None
-    return Shape(m, n, k, items, tuple(tasks))
+    return GemmShape(m, n, k, items, tuple(tasks))

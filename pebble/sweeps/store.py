@@ -196,7 +196,7 @@ def _taken(path: Path) -> InputError:
     )
 
 
-class Store:
+class SweepStore:
     """A store that this process writes.
 
     Parameters
@@ -319,7 +319,7 @@ class Store:
             self._drop_snapshot()
             _open.discard(self._key)
 
-    def __enter__(self) -> Store:
+    def __enter__(self) -> SweepStore:
         return self
 
     def __exit__(self, kind: object, *_: object) -> None:

@@ -18,7 +18,7 @@ from pebble.sweeps.axes import read_axes
 from pebble.sweeps.columns import DONE, FAILED, REFUSED, AnswerError, read_answer
 from pebble.sweeps.plan import plan_of
 from pebble.sweeps.runner import Cluster, Local, Runner
-from pebble.sweeps.store import Store, UnwritableError
+from pebble.sweeps.store import SweepStore, UnwritableError
 from pebble.sweeps.task import Batch, Task
 from pebble.sweeps.work import told_by
 from pebble.system.clock import interrupts_wait
@@ -120,7 +120,7 @@ class _Submitted(NamedTuple):
 class _Work:
     """What is left to do, what runs, and what becomes of what fails."""
 
-    def __init__(self, batches: Sequence[Batch], store: Store, retries: int) -> None:
+    def __init__(self, batches: Sequence[Batch], store: SweepStore, retries: int) -> None:
         self.left = deque(_Submitted(batch, 1) for batch in batches)
         self.running: dict[int, _Submitted] = {}
         self.statuses = {DONE: 0, REFUSED: 0, FAILED: 0}
@@ -245,7 +245,7 @@ def sweep(
     if cluster is not None and jobs is not None:
         raise InputError("--jobs: got it with --cluster, which has workers of its own; write --cluster local:N.")
     plan = plan_of(read_axes(source))
-    with Store(store, resume) as kept_in:
+    with SweepStore(store, resume) as kept_in:
         done = kept_in.done() & plan.ids
         work = _Work(plan.batches(done), kept_in, retries)
         complete = True

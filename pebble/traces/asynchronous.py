@@ -22,9 +22,9 @@ from pebble.system.parallel import check_memory
 from pebble.traces.asynchronous_loops import (
     Blocks,
     Events,
-    Phases,
+    LoopPhases,
+    LoopRates,
     Queues,
-    Rates,
     Slots,
     Tiles,
     Touches,
@@ -175,7 +175,7 @@ def asynchronous_trace(
     of_slot = np.arange(many, dtype=np.int32) % np.int32(count)
     spread = 1 + speeds.spread * np.random.default_rng(seed).standard_normal(count)
     pace = np.maximum(_LEAST_PACE, spread)[of_slot]
-    rates = Rates(many / count / speeds.lines, 1 / speeds.dram_lines, speeds.hit, speeds.miss, speeds.turn)
+    rates = LoopRates(many / count / speeds.lines, 1 / speeds.dram_lines, speeds.hit, speeds.miss, speeds.turn)
     compute = program.compute * (many / count)  # the blocks of an SM share it
     ahead = min(_STEPS_AT_ONCE, max(1, stages - 1))
     window = ahead * max(1.0, float(compute[compute > 0].min(initial=np.inf)) if compute.any() else 1000 / speeds.lines)
@@ -186,7 +186,7 @@ def asynchronous_trace(
         none = np.zeros(many)
         slots = Slots(np.full(many, -1), np.zeros(many, np.int64), none, none.copy(), np.zeros((many, stages)), pace)
         finished = np.zeros(len(groups), np.int64)
-        phases = Phases(
+        phases = LoopPhases(
             compute, np.zeros(len(compute)), program.group_of, program.after, program.counts.copy(), finished
         )
         blocks, most = program.blocks, (ahead + 1) * many

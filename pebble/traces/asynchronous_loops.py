@@ -56,7 +56,7 @@ class Slots(NamedTuple):
     pace: Times
 
 
-class Phases(NamedTuple):
+class LoopPhases(NamedTuple):
     """How far each phase is."""
 
     compute: Times  #: of a step
@@ -92,7 +92,7 @@ class Touches(NamedTuple):
     sms: Numbers
 
 
-class Rates(NamedTuple):
+class LoopRates(NamedTuple):
     """Times of a line through the port of an SM and through DRAM, and of what is waited for, as in `Speeds`."""
 
     port: float
@@ -105,7 +105,7 @@ class Rates(NamedTuple):
 @jit
 def settle(
     events: int, missed: Numbers, ids: Numbers, happens: Events, lines: Numbers, blocks: Blocks, slots: Slots,
-    phases: Phases, rates: Rates, dram: Times,
+    phases: LoopPhases, rates: LoopRates, dram: Times,
 ) -> None:  # fmt: skip
     # What follows from the events of a chunk: when their tiles arrive, and what each slot does next and when.
     when, where, what, first = happens
@@ -151,7 +151,7 @@ def settle(
 
 
 @jit
-def dispatch(end: float, queues: Queues, phase_of: Counts, slots: Slots, phases: Phases) -> float:
+def dispatch(end: float, queues: Queues, phase_of: Counts, slots: Slots, phases: LoopPhases) -> float:
     # Blocks whose phase is open go to the slots that are free first, before ``end``; when the next one could go.
     block, issued, begin, due, _, _ = slots
     _, opens, group_of, after, left, finished = phases

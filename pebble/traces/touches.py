@@ -29,7 +29,7 @@ TICKS = 1 << 16  # of the clock, in one step at full speed
 
 
 @dataclass(frozen=True)
-class Clock:
+class StepClock:
     """Where and when the blocks of a phase run, one number each.
 
     Attributes
@@ -162,7 +162,7 @@ def program_trace(layout: Layout, groups: Sequence[Group], sms: int | None = Non
 
 
 def timed_trace(
-    layout: Layout, runs: Sequence[tuple[Phase, Clock]], slots: int, sms: int, sawtooth: bool = False
+    layout: Layout, runs: Sequence[tuple[Phase, StepClock]], slots: int, sms: int, sawtooth: bool = False
 ) -> Trace:
     """The trace of phases whose blocks run by the clock, in memory, line by line where tiles share lines.
 

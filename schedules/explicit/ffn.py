@@ -9,7 +9,7 @@ from math import inf, sqrt
 from pebble.errors import InfeasibleError
 from pebble.schedules.explicit.chain import SIDES, Chain
 from pebble.schedules.explicit.chain_search import best_chain_plan
-from pebble.schedules.explicit.fused import REMAINDER, FUSED_FAMILIES, FusedSchedule, Kernel, Plan, family_of_plan
+from pebble.schedules.explicit.fused import FUSED_FAMILIES, REMAINDER, FusedSchedule, Kernel, Plan, family_of_plan
 from pebble.schedules.explicit.gemm_search import best_gemm_schedule
 from pebble.schedules.explicit.phases import best_phases
 from pebble.schedules.explicit.remainder import best_panels_with_remainder

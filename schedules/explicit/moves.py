@@ -41,7 +41,7 @@ def groups_of(values: Sequence[int], size: int, short_first: bool) -> list[Seque
     return groups + [values[i : i + size] for i in range(cut, len(values), size)]
 
 
-class _Player:
+class _GemmPlayer:
     def __init__(self, gemm: Gemm) -> None:
         self.untouched = set() if gemm.accumulate else {(i, j) for i in range(gemm.m) for j in range(gemm.n)}
         self.red: set[tuple[str, tuple[int, int]]] = set()
@@ -102,7 +102,7 @@ class _Player:
                 yield from self.drop((axes[held], axes["r"]), (x, r))
 
 
-class _Blocks(_Player):
+class _Blocks(_GemmPlayer):
     def __init__(self, schedule: BlockedProduct) -> None:
         super().__init__(schedule.gemm)
         self.nest = schedule.nest
@@ -161,7 +161,7 @@ class _Blocks(_Player):
             keep_p, keep_q = next_p, next_q
 
 
-class _Remainder(_Player):
+class _Remainder(_GemmPlayer):
     def __init__(self, schedule: BandsWithRemainder) -> None:
         super().__init__(schedule.gemm)
         self.schedule = schedule
@@ -191,7 +191,7 @@ class _Remainder(_Player):
             yield from self.drop((axes["p"], axes["q"]), cell)
 
 
-class _Bands(_Player):
+class _Bands(_GemmPlayer):
     def __init__(self, schedule: BandedProduct, enter: Corner) -> None:
         super().__init__(schedule.gemm)
         self.schedule = schedule

@@ -18,7 +18,7 @@ def parallel_moves(schedule: ParallelSchedule) -> Iterator[ParallelEvent]:
     (str, str, tuple of int, int, int or None)
         ``load``, ``store``, ``delete``, ``copy`` or ``compute``. At least m n k events: meant for small problems.
     """
-    return _Player(schedule).play()
+    return _ParallelPlayer(schedule).play()
 
 
 def _cuts(extent: int, count: int) -> list[range]:
@@ -27,7 +27,7 @@ def _cuts(extent: int, count: int) -> list[range]:
     return [range(start, min(start + size, extent)) for start in range(0, extent, size)]
 
 
-class _Player:
+class _ParallelPlayer:
     def __init__(self, schedule: ParallelSchedule) -> None:
         self.schedule = schedule
         g = schedule.gemm

@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pebble.cli import main
-from pebble.counters import Launch, read_profile
+from pebble.counters import MeasuredLaunch, read_profile
 from pebble.counters.kernels import critical_kernel
 from pebble.counters.ncu_rep import MAGIC, read_container
 from pebble.counters.shapes import read_shapes
@@ -57,7 +57,7 @@ def edited(content: bytes, draw: random.Random) -> bytes:
     return bytes(result)
 
 
-def use(path: Path) -> list[Launch]:
+def use(path: Path) -> list[MeasuredLaunch]:
     """All that is asked of a report without a workload."""
     try:
         profile = read_profile(path)

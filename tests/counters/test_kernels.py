@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 import pebble
 from pebble.cli import main
-from pebble.counters import Launch, Metric
+from pebble.counters import MeasuredLaunch, Metric
 from pebble.counters.kernels import choose, computes, critical_kernel
 from pebble.counters.names import Operation, kind_of, tile_of, value_bytes
 from pebble.counters.profile import Profile
@@ -37,9 +37,9 @@ NAMES = {
 }
 
 
-def launch(name: str, ident: str = "0", grid: tuple[int, int, int] = (64, 64, 1), **counters: float) -> Launch:
+def launch(name: str, ident: str = "0", grid: tuple[int, int, int] = (64, 64, 1), **counters: float) -> MeasuredLaunch:
     metrics = {NAMES[key]: Metric(float(value), "") for key, value in counters.items()}
-    return Launch(ident, name, metrics, grid, (256, 1, 1))
+    return MeasuredLaunch(ident, name, metrics, grid, (256, 1, 1))
 
 
 def test_stored_sectors_tell_the_data_type():

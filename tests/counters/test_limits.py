@@ -9,7 +9,7 @@ import pytest
 
 import pebble
 from pebble.cli import main
-from pebble.counters import Launch, Metric
+from pebble.counters import MeasuredLaunch, Metric
 from pebble.counters.limits import limit_of
 from tests.counters.synthetic import TILED, TILED_NAME, long_lines
 
@@ -31,8 +31,8 @@ NAMES = {
 }
 
 
-def launch(ident: str = "0", **counters: float) -> Launch:
-    return Launch(ident, "gemm", {NAMES[key]: Metric(float(value), "") for key, value in counters.items()})
+def launch(ident: str = "0", **counters: float) -> MeasuredLaunch:
+    return MeasuredLaunch(ident, "gemm", {NAMES[key]: Metric(float(value), "") for key, value in counters.items()})
 
 
 @pytest.mark.parametrize(

@@ -17,7 +17,7 @@ from pebble.schedules.orders import OrderParams, parse_order
 from pebble.schedules.tile import TileShape
 from pebble.traces import Trace
 from pebble.traces.program import Walk
-from pebble.traces.touches import Clock, timed_trace
+from pebble.traces.touches import StepClock, timed_trace
 from pebble.workloads import Gemm
 from tests.schedules.lockstep import lockstep_trace, waves
 
@@ -225,5 +225,5 @@ def test_blocks_ahead_and_backwards(
     assert ids == expected
     number = np.arange(len(tiles))
     turn = number // slots
-    clock = Clock(number % slots, turn, turn * float(steps), np.ones(len(tiles)), (turn + 1) * float(steps))
+    clock = StepClock(number % slots, turn, turn * float(steps), np.ones(len(tiles)), (turn + 1) * float(steps))
     assert flat(timed_trace(kernel.layout, [(phase, clock)], slots, slots, sawtooth)) == (ids, ops, sm)

@@ -23,7 +23,7 @@ import duckdb  # noqa: F401  # before the forks, which then begin at once
 import pebble
 import pebble.sweeps.sweep as room
 from pebble.sweeps.runner import Ended, Local
-from pebble.sweeps.store import Store
+from pebble.sweeps.store import SweepStore
 from pebble.sweeps.work import answer
 
 SWEEP: dict[str, Any] = {
@@ -90,13 +90,13 @@ def child(store: Path, kind: str, draw: random.Random, seconds: float) -> None:
         signal.setitimer(signal.ITIMER_REAL, draw.uniform(0.001, seconds))
     elif kind == "statement":
         point = draw.randrange(1, 60)
-        opened = Store.__init__
+        opened = SweepStore.__init__
 
         def counted(self: Any, *arguments: Any) -> None:
             opened(self, *arguments)
             self._connection = Counted(self._connection, point)
 
-        Store.__init__ = counted
+        SweepStore.__init__ = counted
     pebble.sweep(SWEEP, store, resume=True, jobs=2, retries=20)
     os._exit(LOST if lost else 0)
 

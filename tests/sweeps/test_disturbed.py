@@ -22,7 +22,7 @@ from pebble.cli import main  # noqa: E402
 from pebble.errors import InputError  # noqa: E402
 from pebble.sweeps import sweep as room  # noqa: E402
 from pebble.sweeps.runner import Ended  # noqa: E402
-from pebble.sweeps.store import Store, reading  # noqa: E402
+from pebble.sweeps.store import SweepStore, reading  # noqa: E402
 from tests.sweeps.kills import Here  # noqa: E402
 from tests.sweeps.small import SWEEP, TASKS, exported  # noqa: E402
 
@@ -64,14 +64,14 @@ class Disturbed:
 @contextmanager
 def disturbed(statement: str, happens: Callable[[], None]) -> Iterator[None]:
     """Stores that are opened have a `Disturbed` connection."""
-    opened = Store.__init__
+    opened = SweepStore.__init__
 
     def begin(self: Any, *arguments: Any) -> None:
         opened(self, *arguments)
         self._connection = Disturbed(self._connection, statement, happens)
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(Store, "__init__", begin)
+        patch.setattr(SweepStore, "__init__", begin)
         yield
 
 
@@ -119,7 +119,7 @@ def test_a_store_that_is_written_is_read_as_it_was(tmp_path: Path, capsys: pytes
     read = [sys.executable, "-m", "pebble", "results", str(path), "--json"]
     environment = {**os.environ, "PYTHONPATH": str(Path(__file__).parents[2])}
     link = tmp_path / "link.duckdb"
-    with Store(path) as store:
+    with SweepStore(path) as store:
         link.symlink_to(path)
         store.write([{"task_id": "a", "status": "done"}])
         assert main(["results", str(path)]) == 2  # it has no snapshot yet
@@ -145,7 +145,7 @@ def test_a_store_that_is_written_is_read_as_it_was(tmp_path: Path, capsys: pytes
 def test_what_a_killed_sweep_left_of_snapshots_goes(store: Path) -> None:
     store.with_name("r.duckdb.snapshot").write_bytes(b"old")
     store.with_name(".r.duckdb.snapshot").mkdir()
-    with Store(store, resume=True), pytest.raises(InputError, match="wait until it has ended"):
+    with SweepStore(store, resume=True), pytest.raises(InputError, match="wait until it has ended"):
         pebble.results(store)  # and not what is old
     assert list(store.parent.iterdir()) == [store]
 
@@ -163,7 +163,7 @@ def test_a_full_disk_is_told_in_a_sentence_and_leaves_no_store(tmp_path: Path, m
     path = tmp_path / "r.duckdb"
     code = (
         f"import resource; resource.setrlimit(resource.RLIMIT_FSIZE, ({most}, {most}))\n"
-        f"from pebble.sweeps.store import Store; Store({str(path)!r})"
+        f"from pebble.sweeps.store import Store; SweepStore({str(path)!r})"
     )
     done = subprocess.run(
         [sys.executable, "-c", code],
@@ -205,7 +205,7 @@ def test_what_was_written_before_a_disk_was_full_is_kept(tmp_path: Path) -> None
     code = (
         f"import os, resource; resource.setrlimit(resource.RLIMIT_FSIZE, ({most}, {most}))\n"
         "from pebble.sweeps.store import Store, UnwritableError\n"
-        f"with Store({str(path)!r}) as store:\n"
+        f"with SweepStore({str(path)!r}) as store:\n"
         "    for i in range(1000):\n"
         "        print(i, flush=True)\n"
         "        try: store.write([{'task_id': str(i), 'status': 'done', 'reason': os.urandom(50_000).hex()}])\n"
@@ -215,5 +215,5 @@ def test_what_was_written_before_a_disk_was_full_is_kept(tmp_path: Path) -> None
     done = subprocess.run([sys.executable, "-c", code], env=environment, capture_output=True, text=True, check=True)
     written = int(done.stdout.split()[-1])
     assert 0 < written < 999
-    with Store(path, resume=True) as again:
+    with SweepStore(path, resume=True) as again:
         assert again.done() == {str(i) for i in range(written)}

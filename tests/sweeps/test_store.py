@@ -23,7 +23,7 @@ from pebble.errors import InputError  # noqa: E402
 from pebble.sweeps import sweep as room  # noqa: E402
 from pebble.sweeps.columns import COLUMNS, NAMES, SAME_EACH_RUN  # noqa: E402
 from pebble.sweeps.runner import Ended, receive, send  # noqa: E402
-from pebble.sweeps.store import MOST_STORE_BYTES, Store  # noqa: E402
+from pebble.sweeps.store import MOST_STORE_BYTES, SweepStore  # noqa: E402
 from tests.sweeps.kills import Here  # noqa: E402
 from tests.sweeps.small import SWEEP, TASKS, exported  # noqa: E402
 
@@ -81,7 +81,7 @@ def test_a_pipe_carries_no_message_that_is_too_long() -> None:
 
 
 def test_two_sweeps_into_one_store_are_refused(store: Path) -> None:
-    with Store(store, resume=True):
+    with SweepStore(store, resume=True):
         with pytest.raises(InputError, match="another sweep of this process"):
             pebble.sweep(SWEEP, store, resume=True)
         with pytest.raises(InputError, match="a sweep of this process writes it"):
@@ -116,7 +116,7 @@ def test_one_of_two_that_begin_at_once_is_refused(tmp_path: Path) -> None:
 
 def test_rows_are_written_all_or_none(store: Path) -> None:
     before = exported(store)
-    with Store(store, resume=True) as opened, pytest.raises(duckdb.Error):
+    with SweepStore(store, resume=True) as opened, pytest.raises(duckdb.Error):
         opened.write([{"task_id": "a"}, {"task_id": "b", "sms": "no number"}])
     assert exported(store) == before
 

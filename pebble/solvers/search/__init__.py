@@ -15,7 +15,7 @@ from pathlib import Path
 from pebble.cdag.patterns import diamond_dag, tree_dag
 from pebble.cdag.products import gemm_dag
 from pebble.game import BufferModel, Game, Variant
-from pebble.solvers.gemm_shape import Shape, recognise
+from pebble.solvers.gemm_shape import GemmShape, recognise
 from pebble.solvers.heuristic import solve_alone
 from pebble.solvers.result import Incumbent, Problem
 from pebble.traces.jit import Lazy, tell_compiling
@@ -52,7 +52,7 @@ def solve_several(best: Incumbent) -> str:
     return _run("several", best)
 
 
-def find_small_gemm(game: Game) -> Shape | None:
+def find_small_gemm(game: Game) -> GemmShape | None:
     """The GEMM that a game is, when it is small enough for the tables."""
     if set(game.weights) != {1} or max(game.size, len(game.tasks)) > LARGEST_BITS:
         return None

@@ -52,7 +52,7 @@ from pebble.solvers.search.dag_model import (
     STATES,
     SUCCESSORS,
     DagModel,
-    Positions,
+    LayerPositions,
 )
 from pebble.solvers.search.dag_moves import (
     beaten,
@@ -86,7 +86,7 @@ MATCH = 9
 
 
 @jit
-def begin(mod: DagModel, ideals: Ideals, pos: Positions, limit: int) -> bool:
+def begin(mod: DagModel, ideals: Ideals, pos: LayerPositions, limit: int) -> bool:
     """Begin a pass: forget all positions, enter the first; False when an array is full."""
     pos.layers[:] = -1
     for i in range(ideals.counts[0]):
@@ -112,7 +112,7 @@ def begin(mod: DagModel, ideals: Ideals, pos: Positions, limit: int) -> bool:
 
 
 @inlined
-def _is_goal(ideals: Ideals, pos: Positions, goal: int, child: int, red: Pair, stored: Pair) -> bool:
+def _is_goal(ideals: Ideals, pos: LayerPositions, goal: int, child: int, red: Pair, stored: Pair) -> bool:
     """Whether a position is the one sought, which may be the end (-1)."""
     same: bool = ideals.numbers[child, READY] == ideals.numbers[child, READY_END]
     if goal < 0:
@@ -125,7 +125,15 @@ def _is_goal(ideals: Ideals, pos: Positions, goal: int, child: int, red: Pair, s
 
 @inlined
 def _arrive(
-    ideals: Ideals, pos: Positions, s: int, child: int, red: Pair, stored: Pair, finals: Pair, tasks: int, cost: int
+    ideals: Ideals,
+    pos: LayerPositions,
+    s: int,
+    child: int,
+    red: Pair,
+    stored: Pair,
+    finals: Pair,
+    tasks: int,
+    cost: int,
 ) -> bool:
     """Enter a successor of position s, unless it is too dear or beaten; False when an array is full."""
     words, numbers, counts = pos.words, pos.numbers, pos.counts
@@ -160,7 +168,7 @@ def _arrive(
 
 
 @jit
-def expand(mod: DagModel, ideals: Ideals, pos: Positions, s: int, goal: int, goal_cost: int, log: I64) -> int:
+def expand(mod: DagModel, ideals: Ideals, pos: LayerPositions, s: int, goal: int, goal_cost: int, log: I64) -> int:
     """Enter the successors of position s; RUNNING, or FULL.
 
     With a `goal`, a position or -1 for the end, nothing is entered: the move that leads there at `goal_cost` is put
@@ -224,7 +232,7 @@ def expand(mod: DagModel, ideals: Ideals, pos: Positions, s: int, goal: int, goa
 
 
 @jit
-def _cut(ideals: Ideals, pos: Positions, width: int) -> None:
+def _cut(ideals: Ideals, pos: LayerPositions, width: int) -> None:
     """Find the level up to which the best `width` positions of the present layer lie."""
     counts = pos.counts
     tally = np.zeros(LEVELS, np.int64)
@@ -243,7 +251,7 @@ def _cut(ideals: Ideals, pos: Positions, width: int) -> None:
 
 
 @jit
-def advance(mod: DagModel, ideals: Ideals, pos: Positions, width: int, work: int) -> int:
+def advance(mod: DagModel, ideals: Ideals, pos: LayerPositions, width: int, work: int) -> int:
     """Up to `work` expansions of a pass: RUNNING, EXHAUSTED at its end, or FULL.
 
     With a `width`, only the best of each layer are expanded: the goal found is a play, but no proof.

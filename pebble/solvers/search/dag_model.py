@@ -111,7 +111,7 @@ LEVEL, PARENT, IDEAL = range(3)
 STATES, LAYER, AT_IDEAL, AT_STATE, LIMIT, GOAL, GOAL_COST, EXPANDED, SUCCESSORS, CUT, SPARE, DOMINATED = range(12)
 
 
-class Positions(NamedTuple):
+class LayerPositions(NamedTuple):
     """Positions by number, in the order in which they were entered."""
 
     words: U64
@@ -131,9 +131,9 @@ class Positions(NamedTuple):
     """And for a task: items that may leave, those chosen of them, results' sources and their fees, row by row."""
 
 
-def make_positions(most: int, tasks: int) -> Positions:
+def make_positions(most: int, tasks: int) -> LayerPositions:
     """Empty arrays; untouched pages cost no memory."""
-    return Positions(
+    return LayerPositions(
         np.empty((most, 6), np.uint64),
         np.empty((most, 3), np.int32),
         np.empty(tasks + 1, np.int32),

@@ -39,7 +39,7 @@ from pebble.solvers.search.levels import LEVELS, Positions, enter, expanded, nex
 from pebble.traces.jit import inlined, jit
 
 
-class Space(NamedTuple):
+class SearchSpace(NamedTuple):
     """What a search reads and writes."""
 
     mod: Model
@@ -177,7 +177,7 @@ def _next_choice(pick: I64, evict: int, count: int) -> bool:
 
 
 @inlined
-def _bound(at: Space, paid: int, D: np.uint64, R: np.uint64, c: int, g: int, level: int) -> int:
+def _bound(at: SearchSpace, paid: int, D: np.uint64, R: np.uint64, c: int, g: int, level: int) -> int:
     """Cost so far plus bound, the table's where the cheap one does not exceed the level."""
     f = paid + compulsory_left(at.mod, D, R)
     if f <= level and at.known.values.shape[0] > 0:
@@ -186,7 +186,7 @@ def _bound(at: Space, paid: int, D: np.uint64, R: np.uint64, c: int, g: int, lev
 
 
 @jit
-def expand(at: Space, s: int, D: np.uint64, R: np.uint64, level: int, layered: bool, sought: Sought) -> int:
+def expand(at: SearchSpace, s: int, D: np.uint64, R: np.uint64, level: int, layered: bool, sought: Sought) -> int:
     """Enter the successors of position s up to this level; the next level at which it has one, or -1 when full.
 
     (D, R) is the position or an image of it. Successors queue at this level or, if `layered`, by the number of
@@ -258,7 +258,7 @@ def expand(at: Space, s: int, D: np.uint64, R: np.uint64, level: int, layered: b
 
 
 @jit
-def advance(at: Space, upper: int, work: int) -> int:
+def advance(at: SearchSpace, upper: int, work: int) -> int:
     """Up to `work` expansions. Levels from counts[1] on; stops at `upper`, which is known to be reachable."""
     at = borrowed(at)
     pos, sought = at.pos, Sought(np.empty(0, np.uint64), 0, np.empty((0, 2), np.uint64))
@@ -285,7 +285,7 @@ def advance(at: Space, upper: int, work: int) -> int:
 
 
 @jit
-def beam_layer(at: Space, upper: int, layer: int, width: int, few: int) -> int:
+def beam_layer(at: SearchSpace, upper: int, layer: int, width: int, few: int) -> int:
     """Expand the best `width` positions with `layer` products done, while there is room; FULL or RUNNING.
 
     Only successors on a position's own level are entered, and where those are `few` or less, on its next level too.

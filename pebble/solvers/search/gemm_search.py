@@ -8,7 +8,7 @@ import numpy as np
 
 from pebble.errors import PebbleError
 from pebble.game import Move
-from pebble.solvers.gemm_shape import Shape
+from pebble.solvers.gemm_shape import GemmShape
 from pebble.solvers.plan import Plan, write_moves
 from pebble.solvers.result import Incumbent
 from pebble.solvers.search import gemm_astar as astar
@@ -34,7 +34,7 @@ _EDGE_BYTES = 6
 class GemmSearch(LevelSearch):
     """One search; the sums of loads and spill stores it handles leave out the final stores."""
 
-    def __init__(self, best: Incumbent, shape: Shape) -> None:
+    def __init__(self, best: Incumbent, shape: GemmShape) -> None:
         super().__init__(best, shape.m * shape.n)
         self.shape = shape
         self.model = build_model(shape.m, shape.n, shape.k, best.problem.capacity)
@@ -86,8 +86,8 @@ class GemmSearch(LevelSearch):
             self.best.raise_lower(root + self.base, "pattern table")
         return table
 
-    def _space(self, positions: Positions, slots: Table) -> astar.Space:
-        return astar.Space(self.model, self.classes, self.table, positions, slots)
+    def _space(self, positions: Positions, slots: Table) -> astar.SearchSpace:
+        return astar.SearchSpace(self.model, self.classes, self.table, positions, slots)
 
     def _beam(self, width: int) -> None:
         """An upper bound from the best `width` positions at each number of products done."""

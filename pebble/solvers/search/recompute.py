@@ -32,7 +32,7 @@ _POSITION_BYTES = 40
 _LOAD, _COMPUTE = 0, 1
 
 
-class Rules(NamedTuple):
+class RecomputeRules(NamedTuple):
     """A game as masks: operands and ancestors (itself included) of each value, inputs, outputs, and the capacity."""
 
     operands: U64
@@ -43,7 +43,7 @@ class Rules(NamedTuple):
     sliding: bool
 
 
-def read_rules(game: Game, capacity: int) -> Rules:
+def read_rules(game: Game, capacity: int) -> RecomputeRules:
     """The masks of a game; InputError for unequal weights, or more than 32 values."""
     if game.size > MOST_ITEMS or len(set(game.weights)) > 1:
         raise InputError(
@@ -58,7 +58,7 @@ def read_rules(game: Game, capacity: int) -> Rules:
             ancestors[task.target] |= ancestors[operand]
     inputs = sum(1 << i for i in range(game.size) if game.is_input[i])
     outputs = sum(1 << i for i in range(game.size) if game.is_output[i] and not game.is_input[i])
-    return Rules(
+    return RecomputeRules(
         np.array(operands, np.uint64),
         np.array(ancestors, np.uint64),
         np.uint64(inputs),
@@ -122,7 +122,14 @@ def _find(keys: U64, table: I32, key: np.uint64) -> np.uint64:
 
 @jit
 def _reach(
-    pos: _Positions, rules: Rules, red: np.uint64, stored: np.uint64, cost: int, parent: int, move: int, upper: int
+    pos: _Positions,
+    rules: RecomputeRules,
+    red: np.uint64,
+    stored: np.uint64,
+    cost: int,
+    parent: int,
+    move: int,
+    upper: int,
 ) -> None:
     """Enter a position reached at this cost, unless it is known as cheap or cannot beat the upper bound."""
     keys, costs, parents, how, table, queue, heads, counts = pos
@@ -151,7 +158,7 @@ def _reach(
 
 
 @jit
-def _advance(pos: _Positions, rules: Rules, upper: int, steps: int) -> int:
+def _advance(pos: _Positions, rules: RecomputeRules, upper: int, steps: int) -> int:
     pos, rules = borrowed((pos, rules))
     keys, costs, queue, heads, counts = pos.keys, pos.costs, pos.queue, pos.heads, pos.counts
     operands, ancestors, inputs, outputs, capacity, sliding = rules
@@ -212,7 +219,7 @@ def _advance(pos: _Positions, rules: Rules, upper: int, steps: int) -> int:
     return RUNNING
 
 
-def _write(game: Game, rules: Rules, steps: list[int]) -> tuple[Move, ...]:
+def _write(game: Game, rules: RecomputeRules, steps: list[int]) -> tuple[Move, ...]:
     """The moves of the steps found, with the values deleted that the search dropped."""
     task_of = {task.target: task.name for task in game.tasks}
     moves: list[Move] = []

@@ -37,7 +37,7 @@ Term = tuple[int, int]  # coefficient, variable
 
 
 @dataclass
-class LinearProgram:
+class BinaryProgram:
     """Minimise a sum of terms under rows (terms, sense, bound); all variables are 0 or 1.
 
     Plain data, so that CP-SAT and HiGHS solve the very same one.
@@ -78,7 +78,7 @@ class BufferProgram:
         game, capacity, buffers = problem.game, problem.capacity, problem.buffers
         self.length, self.sms = len(game.tasks), buffers.memories
         self.unit = buffers.omega.denominator
-        self.program = LinearProgram()
+        self.program = BinaryProgram()
         self.slow: list[tuple[int, int]] = []  # loads and stores
         self.copied: list[tuple[int, int]] = []  # copies, each its weight
         self.always = 0  # stores of outputs
