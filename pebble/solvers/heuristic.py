@@ -11,11 +11,12 @@ import random
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 
+from pebble.bounds.task_splits import least_split
 from pebble.game import Game, at_sm
 from pebble.solvers.lower import best_simple_bound
 from pebble.solvers.plan import Plan, read_plan, write_moves
 from pebble.solvers.result import Incumbent, Problem
-from pebble.solvers.several.common import common_schedules
+from pebble.solvers.several.common import common_schedules, split_schedules
 from pebble.solvers.several.play import play
 
 _GREEDY_TASKS = 3000  # above, only the orders that need no look at the memory
@@ -72,12 +73,15 @@ def solve_alone(best: Incumbent) -> str:
 
 
 def _share(best: Incumbent) -> None:
-    """Offer the schedules in common use that keep to the limit on tasks."""
+    """Offer the schedules in common use that keep to the limit on tasks, and where there is one its least split."""
     problem = best.problem
-    game, sms = problem.game, problem.buffers.memories
-    for name, phases in common_schedules(game, sms).items():
+    game, sms, most = problem.game, problem.buffers.memories, problem.most_tasks_per_sm
+    schedules = common_schedules(game, sms)
+    if most is not None and (at := least_split(game, sms, most, problem.buffers.kind == "connected").sms):
+        schedules = {**schedules, **split_schedules(game, at, sms)}
+    for name, phases in schedules.items():
         done = Counter(sm for phase in phases for _, sm in phase)
-        if problem.most_tasks_per_sm is None or max(done.values(), default=0) <= problem.most_tasks_per_sm:
+        if most is None or max(done.values(), default=0) <= most:
             best.offer(play(game, problem.capacity, problem.buffers, phases), f"heuristic, {name}")
         if best.stopped:
             break

@@ -11,6 +11,8 @@ One memory: what is compulsory; the windows of :mod:`pebble.bounds.task_windows`
 - B_sum: an SM that does r tasks sees at least E(r) weight enter (loaded, copied in or begun there), by the windows
   of its own tasks and its own memory. A value is begun once in all, so
   L + W + R >= min over splits of the tasks (sum of E(r_p)) - begun + stores of outputs.
+- The least split of the tasks (:mod:`pebble.bounds.task_splits`), where an SM may do so many: it knows no S, but that
+  both SMs need what tasks on both touch.
 - With w = min(omega, 1) and D = omega * hops >= w R: cost >= L + W + w R >= (1 - w) max(L + W bounds) + w B_sum.
 """
 
@@ -23,6 +25,7 @@ from math import ceil
 
 from pebble.bounds import Piece
 from pebble.bounds.splits import cheapest_split
+from pebble.bounds.task_splits import least_split
 from pebble.bounds.task_windows import entries, segment_bound
 from pebble.game import Game
 from pebble.solvers.gemm_shape import recognise
@@ -62,13 +65,14 @@ def bound_for_several(problem: Problem) -> tuple[Fraction, int, int, str]:
     def by_sms(size: int, groups: int, most: int) -> int:
         return cheapest_split(entries(game, size), groups, most) - initialised + stores
 
-    pooled = best_simple_bound(game, capacity * sms)[0]
-    everything = max(pooled, by_sms(capacity, sms, most))
+    pooled, apart = best_simple_bound(game, capacity * sms)[0], by_sms(capacity, sms, most)
+    split = least_split(game, sms, most, buffers.kind == "connected").weight
+    everything, name = max(pooled, apart, split), "bound per split" if split > apart else "bound per SM"
     if buffers.kind == "sm-local":
-        return Fraction(everything), everything, everything, "bound per SM"
+        return Fraction(everything), everything, everything, name
     group, share = buffers.net.group, min(buffers.omega, Fraction(1))
     slow = pooled if group == sms else max(pooled, by_sms(capacity * group, -(-sms // group), most * group))
-    return (1 - share) * slow + share * everything, slow, everything, "pooled bound and bound per SM"
+    return (1 - share) * slow + share * everything, slow, everything, f"pooled bound and {name}"
 
 
 _PATIENCE_SECONDS = 0.5  # a solver that is done by then is left alone

@@ -99,6 +99,33 @@ def common_schedules(game: Game, sms: int) -> Mapping[str, Phases]:
     return result | even
 
 
+def split_schedules(game: Game, at: Sequence[int], sms: int) -> Mapping[str, Phases]:
+    """Orders by name for tasks that have their SMs.
+
+    As the game goes; row by row or column by column, each SM from another one on, so that a sum that they share goes
+    from one to the next once.
+    """
+    place = places(game)
+    orders: dict[str, Callable[[int], tuple[object, ...]]] = {"in the order of the game": lambda t: (t,)}
+    if place is not None:
+        rows = sorted({p.row for p in place})
+        columns = sorted({p.column for p in place})
+
+        def row(t: int) -> int:
+            return (rows.index(place[t].row) - at[t] * len(rows) // sms) % len(rows)
+
+        def column(t: int) -> int:
+            return (columns.index(place[t].column) - at[t] * len(columns) // sms) % len(columns)
+
+        orders |= {
+            "row by row": lambda t: (row(t), place[t].column, place[t].second, t),
+            "column by column": lambda t: (column(t), place[t].second, row(t), t),
+        }
+    everything = range(len(game.tasks))
+    named = {f"least split, {name}": order for name, order in orders.items()}
+    return {name: [_turns(game, everything, sms, order, at.__getitem__)] for name, order in named.items()}
+
+
 def _turns(
     game: Game, tasks: Sequence[int], sms: int, order: Callable[[int], tuple[object, ...]], at: Callable[[int], int]
 ) -> list[Placed]:
