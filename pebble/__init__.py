@@ -28,6 +28,7 @@ from pebble.system.compiled import choose_folder as _choose_folder  # noqa: E402
 _choose_folder(f"{__version__}-3")  # numba finds loops by the names of the records they take: new names, a new number
 
 if TYPE_CHECKING:
+    from pebble.api.audits import audit, from_torch
     from pebble.api.figures import Drawing, figure
     from pebble.api.games import replay, solve
     from pebble.api.kernels import coalesce, curve, cycles, time
@@ -46,6 +47,7 @@ if TYPE_CHECKING:
     from pebble.families import workload
     from pebble.models.machine import Machine
     from pebble.reports.advise import KernelAdvice, advise
+    from pebble.reports.audit import Audit
     from pebble.reports.bound import Bound
     from pebble.reports.coalesce import CoalescingReport
     from pebble.reports.curve import CurveReport
@@ -82,6 +84,8 @@ _EXPORTS = {
     "VerificationError": "pebble.errors",
     **dict.fromkeys(("Listing", "machines", "schedules", "workloads"), "pebble.api.lists"),
     **dict.fromkeys(("Drawing", "figure"), "pebble.api.figures"),
+    **dict.fromkeys(("audit", "from_torch"), "pebble.api.audits"),
+    "Audit": "pebble.reports.audit",
     "Bound": "pebble.reports.bound",
     "CoalescingReport": "pebble.reports.coalesce",
     "Comparison": "pebble.reports.kernel_compare",
@@ -134,6 +138,7 @@ _EXPORTS = {
 }
 __all__ = [
     "Attention",
+    "Audit",
     "Bound",
     "CoalescingReport",
     "Comparison",
@@ -175,6 +180,7 @@ __all__ = [
     "WebPage",
     "__version__",
     "advise",
+    "audit",
     "bound",
     "certify",
     "coalesce",
@@ -185,6 +191,7 @@ __all__ = [
     "decode",
     "export",
     "figure",
+    "from_torch",
     "gpu",
     "machines",
     "ncu",

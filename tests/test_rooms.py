@@ -15,7 +15,7 @@ FLOORS: tuple[tuple[str, ...], ...] = (
     ("errors", "certificate"),
     ("units", "system"),
     ("workloads",),
-    ("traces", "cdag", "counters"),
+    ("traces", "cdag", "counters", "graphs"),
     ("models", "schedules", "game"),
     ("bounds", "simulation"),
     ("solvers", "families", "timing"),

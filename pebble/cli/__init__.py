@@ -37,6 +37,7 @@ _GROUPS: dict[str, dict[str, str]] = {
     "first": {
         "advise": "what to run: tile, stages, warps and order, what that takes and what is proved to be needed",
         "bound": "the least traffic any schedule can have, proved, beside the best schedule known",
+        "audit": "a model from PyTorch or ONNX: the floor of each operation, alone and fused",
         "compare": "the simulated traffic of each tile order, against the proved bound",
         "solve": "the cheapest pebbling of a computation DAG, proved, or the tightest interval",
         "figure": "a figure of a proof, of walks, roofs or energies; its help names all",

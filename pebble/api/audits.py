@@ -1,0 +1,140 @@
+"""The front door to graphs: what PyTorch or an ONNX file makes of a model."""
+
+from __future__ import annotations
+
+import importlib.util
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from pebble.errors import InputError
+from pebble.graphs.graph import Graph
+from pebble.models.machine import Machine
+from pebble.reports.audit import Audit
+from pebble.reports.target import chip_of
+
+
+def from_torch(
+    module_or_function: Any,
+    example_inputs: Any,
+    example_keywords: dict[str, Any] | None = None,
+    *,
+    gpu: str | Machine | None = None,
+    machine: str | None = None,
+) -> Audit:
+    """The floors of a PyTorch module or function, by `torch.export`.
+
+    Parameters
+    ----------
+    module_or_function : torch.nn.Module or callable
+        A module is taken in evaluation mode.
+    example_inputs : tuple of tensors
+        Their shapes and types are those of the question; on the ``meta`` device they take no memory.
+    example_keywords : dict, optional
+        Arguments by name.
+    gpu, machine : str
+        A SKU, or a machine file.
+
+    Returns
+    -------
+    Audit
+
+    Raises
+    ------
+    InputError
+        PyTorch is not installed, or cannot export it.
+    """
+    from pebble.graphs.exported import export
+
+    inputs = tuple(example_inputs) if isinstance(example_inputs, tuple | list) else (example_inputs,)
+    name = getattr(module_or_function, "__name__", type(module_or_function).__name__)
+    chip = chip_of(gpu, machine)
+    return Audit(export(module_or_function, inputs, dict(example_keywords or {}), name), chip)
+
+
+def audit(target: Any, *, gpu: str | Machine | None = None, machine: str | None = None) -> Audit:
+    """The floors of what a file holds.
+
+    Parameters
+    ----------
+    target : str
+        ``FILE.py:NAME``, a module, a class of modules or a function of the file, which has ``get_inputs()`` or
+        ``example_inputs``, and ``get_init_inputs()`` where the class takes arguments; or ``model.onnx``.
+    gpu, machine : str
+        A SKU, or a machine file.
+
+    Returns
+    -------
+    Audit
+
+    Raises
+    ------
+    InputError
+        No such file or name, no inputs, a library missing, or a model that cannot be exported.
+    """
+    chip = chip_of(gpu, machine)
+    if not isinstance(target, str | Path):
+        raise InputError(
+            f"audit: got {str(target)[:60]!r}, expected FILE.py:NAME or model.onnx; pebble.from_torch takes modules."
+        )
+    path, _, name = str(target).rpartition(":") if ".py:" in str(target) else (str(target), "", "")
+    if path.endswith(".onnx"):
+        from pebble.graphs.onnx_files import read_onnx
+
+        return Audit(read_onnx(path), chip)
+    if not path.endswith(".py") or not name:
+        raise InputError(
+            f"audit: got {str(target)[:80]!r}, expected FILE.py:NAME, such as model.py:Model, or model.onnx."
+        )
+    return Audit(_from_file(Path(path), name), chip)
+
+
+def _from_file(path: Path, name: str) -> Graph:
+    if not path.is_file():
+        raise InputError(f"audit: {path} is no file, expected FILE.py:NAME.")
+    try:
+        import torch
+    except ImportError:
+        raise InputError("audit: PyTorch is not installed; run `pip install torch`, or give an ONNX file.") from None
+    from pebble.graphs.exported import export
+
+    spec = importlib.util.spec_from_file_location("pebble_audited", path)
+    assert spec is not None and spec.loader is not None
+    loaded = importlib.util.module_from_spec(spec)
+    sys.modules[spec.name] = loaded
+    try:
+        with torch.device("meta"):  # shapes are all that is asked for
+            spec.loader.exec_module(loaded)
+            found = vars(loaded).get(name)
+            if found is None:
+                raise InputError(f"audit: {path} has no {name!r}, expected a module, a class of modules or a function.")
+            made = _made(torch, found, loaded)
+            inputs = _called(vars(loaded), ("get_inputs", "example_inputs"))
+    except InputError:
+        raise
+    except Exception as error:
+        raise InputError(f"audit: {path} fails with {type(error).__name__}: {str(error)[:200]}.") from None
+    finally:
+        del sys.modules[spec.name]
+    if inputs is None:
+        raise InputError(f"audit: {path} has no inputs, expected `def get_inputs():` or `example_inputs = (...)`.")
+    named = inputs if isinstance(inputs, dict) else {}
+    listed = () if named else tuple(inputs) if isinstance(inputs, tuple | list) else (inputs,)
+    return export(made, listed, named, f"{path.name}:{name}")
+
+
+def _made(torch: Any, found: Any, loaded: Any) -> Callable[..., Any]:
+    if isinstance(found, type) and issubclass(found, torch.nn.Module):
+        given = _called(vars(loaded), ("get_init_inputs",)) or ()
+        module: Callable[..., Any] = found(**given) if isinstance(given, dict) else found(*given)
+        return module
+    if not callable(found):
+        raise InputError(f"audit: got a {type(found).__name__}, expected a module, a class of modules or a function.")
+    made: Callable[..., Any] = found
+    return made
+
+
+def _called(names: dict[str, Any], which: tuple[str, ...]) -> Any:
+    value = next((names[name] for name in which if name in names), None)
+    return value() if callable(value) else value

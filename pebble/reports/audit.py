@@ -1,0 +1,262 @@
+r"""``audit``: what each operation of a model must move, alone and fused, and what fusing can save at most.
+
+**One kernel an operation.** Each kernel finds its operands in slow memory and leaves its results there, so it moves at
+least each operand and each result once; a product, a convolution or attention at least what its theorem says with all
+of the chip's memory, and its other operands (a bias) besides.
+
+**The graph.** However operations are fused, inputs and weights that are read come once and outputs leave once; an
+intermediate may stay on chip. Where every value is computed once, parts add up (Theorem 6): a product that shares none
+of its operands with another operation moves at least the segment bound, less what others hand to it, and less its
+result if that need not be stored. What it owns of inputs and outputs is the least of its part.
+
+A product all of whose operands are inputs of its own, and whose result is stored, moves what it moves alone.
+
+**Saved at most:** the floor of one kernel an operation, less that of the graph. Of a tensor in between: its store, and
+a load by each reader.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+from pebble.bounds import Accounting
+from pebble.errors import InfeasibleError, PebbleError
+from pebble.families import accounting, family_of
+from pebble.graphs.graph import Graph, Operation
+from pebble.models.machine import Machine
+from pebble.models.rates import peak_dram, peak_operations
+from pebble.reports.base import Report
+from pebble.reports.capacity import chip_capacity
+from pebble.units import format_bytes, format_seconds
+from pebble.workloads.base import Workload
+
+_SUMS = 4  # bytes of a partial sum: matrix units accumulate in fp32
+
+
+@dataclass(frozen=True)
+class OperationFloor:
+    """The least that an operation moves and takes."""
+
+    operation: Operation
+    alone_bytes: int  #: as a kernel of its own
+    fused_bytes: int  #: of its inputs and outputs of the graph, each counted at one operation
+    part_bytes: int  #: what a theorem adds to that in the graph
+    once: bool  #: whether that needs every value to be computed once
+    multiply_adds: int  #: that every algorithm makes
+    alone_seconds: float
+    theorem: str
+
+    def to_json(self) -> dict[str, Any]:
+        """Plain data for ``--json``."""
+        workload = self.operation.workload
+        return {
+            "name": self.operation.name,
+            "kind": self.operation.kind,
+            "known": self.operation.known,
+            "workload": None if workload is None else workload.label,
+            "alone_bytes": self.alone_bytes,
+            "alone_us": 1e6 * self.alone_seconds,
+            "fused_bytes": self.fused_bytes + self.part_bytes,
+            "theorem": self.theorem,
+        }
+
+
+@dataclass(frozen=True)
+class Between:
+    """A tensor that one operation writes and others read."""
+
+    name: str
+    bytes: int  #: moved if it goes through memory
+    writer: str
+    readers: tuple[str, ...]
+
+    def to_json(self) -> dict[str, Any]:
+        """Plain data for ``--json``."""
+        return {"tensor": self.name, "bytes": self.bytes, "writer": self.writer, "readers": list(self.readers)}
+
+
+@dataclass(frozen=True, repr=False)
+class Audit(Report):
+    """The floors of a graph of operations.
+
+    Attributes
+    ----------
+    graph : Graph
+    gpu : Machine
+    """
+
+    graph: Graph
+    gpu: Machine
+
+    question = "audit"
+    table_keys = ("name", "kind", "alone_bytes", "fused_bytes", "theorem")
+    bar_keys = ("alone_bytes",)
+
+    @property
+    def machine(self) -> Machine | None:
+        return self.gpu
+
+    @cached_property
+    def floors(self) -> tuple[OperationFloor, ...]:
+        """Of every operation that moves anything."""
+        known: dict[Workload, tuple[int, str]] = {}
+        return tuple(self._floor(operation, known) for operation in self.graph.operations)
+
+    def _floor(self, operation: Operation, known: dict[Workload, tuple[int, str]]) -> OperationFloor:
+        graph, workload, own = self.graph, operation.workload, self.graph.fused[operation.name]
+        moved = graph.bytes_of(operation.reads) + graph.bytes_of(operation.writes)
+        theorem, part, once, adds = "each operand and result once", 0, False, 0
+        if workload is not None:
+            if workload not in known:
+                known[workload] = _bound(workload, self.gpu)
+            bound, name = known[workload]
+            beside = graph.bytes_of([use for use in operation.reads if use.beside])
+            if bound + beside > moved:
+                moved, theorem = bound + beside, name
+            adds = workload.multiply_adds if operation.counted else 0
+            if graph.needed.get(operation.name) == "all":
+                part, once = self._part(operation, workload, bound)
+        seconds = max(self.dram_seconds(moved), self._work_seconds(workload, adds))
+        return OperationFloor(operation, moved, sum(own.values()), part, once and part > 0, adds, seconds, theorem)
+
+    def _part(self, operation: Operation, workload: Workload, bound: int) -> tuple[int, bool]:
+        """Bytes of the operation's values that a theorem adds in the graph, none where it shares an operand; and
+        whether values must be computed once."""
+        graph = self.graph
+        operands = [use for use in operation.reads if not use.beside]
+        names = [use.tensor for use in operands]
+        if any(graph.tensors[name].parent or len(graph.readers[name]) > 1 or name in graph.stored for name in names):
+            return 0, False
+        own = graph.fused[operation.name]
+        least = sum(own.get(name, 0) for name in (*names, *(use.tensor for use in operation.writes)))
+        handed = sum(use.elements for use in operands if graph.tensors[use.tensor].role == "computed")
+        result = sum(use.elements for use in operation.writes if use.tensor not in graph.stored)
+        if not handed and not result:
+            return max(0, bound - least), False
+        capacity, width = self.gpu.on_chip_bytes // workload.narrowest_bytes, workload.narrowest_bytes
+        moved = _segments(accounting(workload), capacity) - handed - result
+        return max(0, width * moved - least), True
+
+    def dram_seconds(self, moved: int) -> float:
+        """Of bytes at the peak of DRAM."""
+        rate = peak_dram(self.gpu)
+        return 0.0 if rate is None else moved / rate.per_second
+
+    def _work_seconds(self, workload: Workload | None, adds: int) -> float:
+        if workload is None or not adds:
+            return 0.0
+        types = {workload.dtype, "bf16"} if workload.dtype == "fp32" else {workload.dtype}  # tf32 is slower than bf16
+        rates = [rate for dtype in types for sums in ("fp32", "fp16") if (rate := _peak(self.gpu, dtype, sums))]
+        return 2 * adds / max(rates) if rates else 0.0
+
+    @cached_property
+    def floor_bytes(self) -> int:
+        """Of the graph, however it is fused, every value computed once."""
+        return sum(floor.fused_bytes + floor.part_bytes for floor in self.floors)
+
+    @property
+    def computed_once(self) -> bool:
+        """Whether the floor is about schedules that compute nothing twice."""
+        return any(floor.once for floor in self.floors)
+
+    @property
+    def compulsory_bytes(self) -> int:
+        """Inputs that are read and outputs, once each: with recomputation too."""
+        return sum(floor.fused_bytes for floor in self.floors)
+
+    @property
+    def floor_seconds(self) -> float:
+        """The longer of all multiply-adds and of DRAM."""
+        whole = (floor for floor in self.floors if self.graph.needed.get(floor.operation.name) == "all")
+        work = sum(self._work_seconds(floor.operation.workload, floor.multiply_adds) for floor in whole)
+        return max(work, self.dram_seconds(self.floor_bytes))
+
+    @property
+    def alone_bytes(self) -> int:
+        """One kernel an operation, those that are not known left out."""
+        return sum(floor.alone_bytes for floor in self.floors if floor.operation.known)
+
+    @property
+    def alone_seconds(self) -> float:
+        """The same in time, one after the other."""
+        return sum(floor.alone_seconds for floor in self.floors if floor.operation.known)
+
+    @property
+    def unknown(self) -> tuple[OperationFloor, ...]:
+        """Operations of which it is not known what they read."""
+        return tuple(floor for floor in self.floors if not floor.operation.known)
+
+    @cached_property
+    def between(self) -> tuple[Between, ...]:
+        """Tensors that fusing can keep on chip, those that move most first."""
+        graph = self.graph
+        results = []
+        for operation in graph.operations:
+            for use in operation.writes:
+                name, readers = use.tensor, graph.readers.get(use.tensor, ())
+                if not readers:
+                    continue
+                loads = sum(
+                    graph.bytes_of([u for u in reader.reads if graph.root(u.tensor) == name]) for reader in readers
+                )
+                moved = loads + (0 if name in graph.stored else graph.bytes_of([use]))
+                results.append(Between(name, moved, operation.name, tuple(reader.name for reader in readers)))
+        return tuple(sorted(results, key=lambda item: -item.bytes))
+
+    def summary(self) -> str:
+        return (
+            f"{self.graph.name} on {self.gpu.name}: at least {format_bytes(self.floor_bytes)}, "
+            f"{format_seconds(self.floor_seconds)}, however it is fused; one kernel an operation at least "
+            f"{format_bytes(self.alone_bytes)}, {format_seconds(self.alone_seconds)}"
+        )
+
+    def rows(self) -> list[dict[str, Any]]:
+        """A row per operation, in order."""
+        return [floor.to_json() for floor in self.floors]
+
+    def document(self) -> dict[str, Any]:
+        return {
+            "target": self.graph.name,
+            "graph": {
+                "floor_bytes": self.floor_bytes,
+                "floor_us": 1e6 * self.floor_seconds,
+                "compulsory_bytes": self.compulsory_bytes,
+                "one_kernel_an_operation_bytes": self.alone_bytes,
+                "one_kernel_an_operation_us": 1e6 * self.alone_seconds,
+                "saved_by_fusing_at_most_bytes": self.alone_bytes - self.floor_bytes,
+                "computed_once": self.computed_once,
+            },
+            "operations": self.rows(),
+            "views": self.graph.views,
+            "between": [item.to_json() for item in self.between],
+            "unknown": [floor.operation.name for floor in self.unknown],
+        }
+
+
+def _bound(workload: Workload, machine: Machine) -> tuple[int, str]:
+    """Bytes that a kernel of it moves at least, and why; 0 where the chip holds no multiply-add."""
+    try:
+        capacity = chip_capacity(machine, workload, _SUMS)
+        bound = family_of(workload).lower_bound(workload, capacity.elements, True, capacity.memory)
+    except InfeasibleError:
+        return 0, ""
+    return bound.bytes, bound.theorem.name
+
+
+def _segments(problem: Accounting, capacity: int) -> int:
+    """Values moved at least by the segment theorems, of all groups or parts; 0 where none applies."""
+    if problem.parts:
+        return sum(part.count * max(piece.bound(capacity).elements for piece in part.pieces) for part in problem.parts)
+    proofs = [piece.bound(capacity).elements for piece in problem.pieces]
+    proofs += [nest.bound(capacity).elements for nest in problem.projections]
+    return problem.groups * max(proofs, default=0)
+
+
+def _peak(machine: Machine, dtype: str, sums: str) -> float | None:
+    try:
+        rate = peak_operations(machine, dtype, sums)
+    except PebbleError:
+        return None
+    return None if rate is None else rate.per_second
