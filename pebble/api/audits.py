@@ -96,7 +96,9 @@ def _from_file(path: Path, name: str) -> Graph:
     try:
         import torch
     except ImportError:
-        raise InputError("audit: PyTorch is not installed; run `pip install torch`, or give an ONNX file.") from None
+        raise InputError(
+            "audit: PyTorch is not installed; run `pip install 'torch>=2.5'`, or give an ONNX file."
+        ) from None
     from pebble.graphs.exported import export
 
     spec = importlib.util.spec_from_file_location("pebble_audited", path)

@@ -323,7 +323,9 @@ def export(module: Any, inputs: tuple[Any, ...], named: dict[str, Any], name: st
     try:
         import torch
     except ImportError:
-        raise InputError("audit: PyTorch is not installed; run `pip install torch`, or give an ONNX file.") from None
+        raise InputError(
+            "audit: PyTorch is not installed; run `pip install 'torch>=2.5'`, or give an ONNX file."
+        ) from None
     if not isinstance(module, torch.nn.Module):
         function = module
 

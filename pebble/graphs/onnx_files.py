@@ -38,7 +38,7 @@ def read_onnx(path: str) -> Graph:
     try:
         import onnx
     except ImportError:
-        raise InputError("audit: onnx is not installed; run `pip install onnx`.") from None
+        raise InputError("audit: onnx is not installed; run `pip install 'onnx>=1.16'`.") from None
     if not Path(path).is_file():
         raise InputError(f"audit: {path} is no file, expected model.onnx.")
     try:
