@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from math import prod
 
 from pebble.errors import PebbleError
@@ -133,12 +133,9 @@ def _typed(a: View, b: View, out_dtype: str) -> bool:
     return a.dtype == b.dtype and a.dtype in DTYPE_BYTES and out_dtype in DTYPE_BYTES
 
 
-def _made(make: object) -> Workload | None:
+def _made(make: Callable[[], Workload]) -> Workload | None:
     """A workload, or None where it is too large or odd for its family."""
-    assert callable(make)
     try:
-        result = make()
+        return make()
     except PebbleError:
         return None
-    assert result is None or isinstance(result, Workload)
-    return result
