@@ -11,7 +11,7 @@ tokens fits on chip and need not travel; left of that, fusing cannot help, whoev
    $ pebble figure fusion ffn --tokens 8192 --d-model 4096 --hidden 11008 --out fusion.pdf
 """
 
-from pebble.plots.fusion import fusion, fusion_figure
+from pebble.plots.choices import fusion, fusion_figure
 from pebble.workloads import Ffn
 
 figure = fusion_figure(fusion(Ffn(8192, 4096, 11008), points=12))

@@ -173,7 +173,7 @@ def _gap(problem: FigureSpec) -> Figure:
 
 
 def _fusion(problem: FigureSpec) -> Figure:
-    from pebble.plots.fusion import fusion, fusion_figure
+    from pebble.plots.choices import fusion, fusion_figure
 
     return fusion_figure(fusion(_workload(problem, Ffn(8192, 4096, 11008))))
 
@@ -256,7 +256,7 @@ def _roofline(problem: FigureSpec) -> Figure:
 
 
 def _stationarity(problem: FigureSpec) -> tuple[Figure, dict[str, Any]]:
-    from pebble.plots.stationarity import stationarity, stationarity_figure
+    from pebble.plots.choices import stationarity, stationarity_figure
 
     gemm = _workload(problem, Gemm(32768, 32768, 32768))
     result = stationarity(gemm, _capacity(problem, gemm, "6MiB"))

@@ -1,12 +1,176 @@
-"""The ways to apply the line theorems to a workload, every value with its width."""
+"""The ways to apply the line theorems to a workload, every value with its width; and for H = act(A B) and Y = H D
+what a cell of H is charged.
+
+Values take widths: an input and a complete cell of H take w, a partial sum of H takes p_H >= w, one of Y takes p, a
+complete output w_o. In the classic game all are 1.
+
+A cell has k first products, which complete it, and then l second ones, which read it. Let s segments have first
+products of it and j further ones second products only. It begins free and need not be stored. Between two of the s it
+is a partial sum, held over a cut or stored and loaded again: rho p_H each for rho <= 2. In front of each of the j it is
+complete: held over the cut before it, at w or wider, or loaded at w; and if it is loaded at all it was stored once, at
+w, after its last update: for t loads w ((j - t) rho + t + [t > 0]). All these moves are different. So for 1 <= rho <= 2
+it moves, or takes room, for at least
+
+    (s - 1) rho p_H + w min(j rho, j + 1),
+
+which for a given n = s + j does not rise with j, since p_H >= w. Its products have sum c ln c >= E(k + l, n). The j
+segments have at most l products in all. If j q >= l, with q the whole part of (k + l) / n, then E(J, j) + E(k + l - J,
+s), convex in their number J, does not rise up to J = j q, so the cell has E(k, s) + E(l, j) at least. Otherwise j <= (l
+- 1) / q, and the moves are the fewest at the largest j. So the charge is at least the least of
+
+    mixed, for n = s + j: (n - 1 - j) rho p_H + w min(j rho, j + 1) + mu E(k + l, n), j = min(n - 1, (l - 1) div q),
+    apart: min over s of (s - 1) rho p_H + mu E(k, s), plus min over j >= 1 of w min(j rho, j + 1) + mu E(l, j).
+
+Both are looked through here. Mixed is at least (n - 1) w + mu E(k + l, n), which is convex in n: once that is no less
+than the least so far, and no longer falls, no further n matters.
+
+Of many segments: one of them at most has both kinds, and (a + b) ln(a + b) >= a ln a + b ln b. So with j' = j or j + 1
+segments that have second products the charge is also at least
+
+    split: min over s of (s - 1) rho p_H + mu E(k, s), plus min over j' of (j' - 1) w + mu E(l, j'),
+
+and at least (n - 1) w + mu E(k + l, n) for some n.
+
+A product of A B may count alpha of work and one of H D beta, and segments are equal in work, but for max(alpha, beta) -
+1 that the last product of one may go beyond. Take a product of a segment of work W at random, by work: with K the sum
+of x ln x over the works x of its products, W times its entropy is W ln W - K, and W times that of one coordinate given
+the others is the sum of t ln t over the works t of the lines, less K. Where all products of a line count x, t ln t is x
+c ln c + c x ln x, and the second terms of a direction add up to K. So
+
+    sum over A, B of alpha c ln c + sum over D, Y of beta c ln c + sum over H of t ln t <= W ln W:
+
+mu alpha and mu beta take the place of mu, and k and l above are the works of a cell's first and second products, since
+works are whole numbers too.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from dataclasses import dataclass
+from fractions import Fraction
 from typing import Any
 
-from .chain_lines import Hidden, chain_forms
-from .lines import MAX_KERNEL, Form, Lines, read_times
+from .lines import BITS, MAX_KERNEL, Form, Lines, ValueKind, entropy, read_times
+from .reading import RefusedError, array, integer
 from .statement import ALIKE, LATENT, ClaimedWidths, Workload, chain_of
+
+MANY = 1000  # mu (k + l) / w beyond which a cell is charged by split, or (n - 1) w + mu E(k + l, n)
+MAX_STEPS = 20_000
+MAX_WEIGHT = 1024
+
+Bounds = tuple[Fraction, Fraction]  # a number from below and above
+
+
+@dataclass(frozen=True)
+class Hidden:
+    """Cells of H, with what they take in units."""
+
+    count: int
+    k: int  #: first products of each, or their work
+    l: int  #: second products of each, or their work
+    complete: int = 1  #: w
+    partial: int = 1  #: p_H, no less
+
+    @property
+    def length(self) -> int:
+        """All products of one, or their work."""
+        return self.k + self.l
+
+    def prove(self, claimed: Any, h: int, mu: Fraction, rho: Fraction, at: str) -> Fraction:
+        """What a cell is charged, from below: ``claimed`` is the n where that is, 0 for apart, s and j' for split."""
+        length, w = self.length, self.complete
+        if not 1 <= rho <= 2:
+            raise RefusedError(at, "this theorem is about prices rho from 1 to 2")
+        if self.partial < w:
+            raise RefusedError(at, "this theorem is about partial sums that are no narrower than what they end as")
+        if mu * length > MANY * w:
+            if type(claimed) is not list:
+                return Lines(1, length, 0, w, w).prove(claimed, h, mu, rho, at)
+            s, j = array(claimed, at, 2, 2)
+            firsts = Lines(1, self.k, 0, 2 * self.partial, self.partial).prove(s, h, mu, rho, f"{at}[0]")
+            return firsts + Lines(1, self.l, 0, w, w).prove(j, h, mu, rho, f"{at}[1]")
+        most = min(h, length)
+        result = self._all(most, mu, rho, at)
+        mine = result.get(integer(claimed, at, 0, most))
+        if mine is None or any(high < mine[0] for _, high in result.values()):
+            raise RefusedError(at, "a cell is charged less elsewhere")
+        return min(low for low, _ in result.values())
+
+    def _all(self, most: int, mu: Fraction, rho: Fraction, at: str) -> dict[int, Bounds]:
+        """The charges that may be least: apart as 0, and mixed by n."""
+        length, w = self.length, self.complete
+        result = {0: self._apart(most, mu, rho, at)} if most > 1 else {}
+        least = min((high for _, high in result.values()), default=None)  # so far, from above
+        before: Fraction | None = None  # the floor at the last n, from above
+        for n in range(1, most + 1):
+            if n > MAX_STEPS:
+                raise RefusedError(at, f"more than {MAX_STEPS} segments would have to be looked at")
+            parts = entropy(length, n)
+            # no charge is below this floor, which is convex: once it does not fall and is no less, nothing follows
+            floor, above = _charge(Fraction(w * (n - 1)), mu, parts)
+            if before is not None and least is not None and floor >= max(before, least):
+                break
+            before = above
+            later = min(n - 1, (self.l - 1) // (length // n))
+            moves = (n - 1 - later) * rho * self.partial + w * min(later * rho, Fraction(later + 1))
+            result[n] = _charge(moves, mu, parts)
+            least = result[n][1] if least is None else min(least, result[n][1])
+        return result
+
+    def _apart(self, most: int, mu: Fraction, rho: Fraction, at: str) -> Bounds:
+        w, first = self.complete, rho * self.partial
+        firsts = _least(lambda s: _charge((s - 1) * first, mu, entropy(self.k, s)), min(most, self.k), at)
+        held = _least(lambda j: _charge(j * rho * w, mu, entropy(self.l, j)), min(most, self.l), at)
+        stored = _least(lambda j: _charge(Fraction(w * (j + 1)), mu, entropy(self.l, j)), min(most, self.l), at)
+        return firsts[0] + min(held[0], stored[0]), firsts[1] + min(held[1], stored[1])
+
+
+def _charge(moves: Fraction, mu: Fraction, parts: tuple[int, int]) -> Bounds:
+    low, high = (moves + mu * Fraction(x, 1 << BITS) for x in parts)
+    return low, high
+
+
+def _least(charge: Callable[[int], Bounds], most: int, at: str) -> Bounds:
+    """The least of a convex function on 1..most, from below and above: until it surely does not fall any more."""
+    low, high = charge(1)
+    for s in range(2, most + 1):
+        if s > MAX_STEPS:
+            raise RefusedError(at, f"more than {MAX_STEPS} segments would have to be looked at")
+        below, above = charge(s)
+        if below >= high:
+            break
+        low, high = min(low, below), min(high, above)
+    return low, high
+
+
+def chain_forms(
+    sizes: tuple[int, int, int, int], streams: int, widths: ClaimedWidths, stated: Any, at: str
+) -> dict[str, Form]:
+    """The ways to apply the theorem to m, k, f and l with all cells of H, by name.
+
+    ``told``: alpha and beta, what products count; without them B and D, whose values are then alike, are one kind.
+    """
+    m, k, f, l = sizes
+    w, hidden, p, written = widths.in_units
+    alpha = beta = 1
+    if stated is not None:
+        array(stated, at, 2, 2)
+        alpha, beta = (integer(x, f"{at}[{i}]", 1, MAX_WEIGHT) for i, x in enumerate(stated))
+
+    def form(columns: int, more: int) -> Form:
+        inputs = [Lines(k * columns, m, w, w, w, weight=alpha), Lines(f * l, m, w, w, w, weight=beta)]
+        kinds: list[ValueKind] = [
+            Lines(m * k, columns, w, w, w, weight=alpha),
+            *([Lines(k * columns + f * l, m, w, w, w)] if stated is None else inputs),
+            Lines(m * l, f, written, 2 * p, p, weight=beta),
+            Hidden(m * f, alpha * k, beta * l, w, hidden),
+        ]
+        if columns > f:  # an up cell has first products only, begins free and ends nowhere
+            kinds.append(Lines(m * f, alpha * k, 0, 2 * hidden, hidden))
+        return Form(kinds, alpha * m * columns * k + beta * m * f * l, w * more, max(alpha, beta))
+
+    # gate and up columns side by side; or the up cells are left out, and each up weight is loaded
+    return {"chain": form(f, 0)} if streams == 1 else {"gated chain": form(2 * f, 0), "gate's chain": form(f, k * f)}
 
 
 def line_forms(workload: Workload, widths: ClaimedWidths = ALIKE, stated: Any = None, at: str = "") -> dict[str, Form]:

@@ -19,9 +19,9 @@ from __future__ import annotations
 import argparse
 import sys
 import threading
-from collections.abc import Callable
-from contextlib import AbstractContextManager, nullcontext
-from typing import Any
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager, nullcontext
+from typing import TYPE_CHECKING, Any
 
 from pebble.api.traffic import compare
 from pebble.cli import _output
@@ -35,7 +35,6 @@ from pebble.cli._arguments import (
     seconds,
     workload_of,
 )
-from pebble.cli._exact import interval_line, print_exact
 from pebble.cli._floor import add_time_arguments, print_energy, print_floor
 from pebble.cli._look import add_look_arguments, check_figure, write_figure
 from pebble.cli._output import schedules_bar
@@ -47,6 +46,9 @@ from pebble.reports.kernel_compare import Comparison
 from pebble.reports.ranking import rank_orders
 from pebble.system.clock import interruptible
 from pebble.units import format_bytes, format_capacity, format_ratio, format_seconds
+
+if TYPE_CHECKING:
+    from pebble.solvers.result import Progress
 
 _HEADS = {"lru": "LRU"}
 
@@ -239,3 +241,52 @@ def _print_schedules(result: Comparison) -> None:
     for tied in result.equals:
         if len(tied) > 1:
             _output.say(f"the same: {', '.join(t.order for t in tied)}")
+
+
+@contextmanager
+def interval_line() -> Iterator[Callable[[Progress], None]]:
+    """The interval on one line of stderr."""
+
+    def show(now: Progress) -> None:
+        upper = "-" if now.upper_bound is None else str(now.upper_bound)
+        print(f"\rsolving: {now.lower_bound} to {upper} units, {now.seconds:.0f} s ", end="", file=sys.stderr)
+
+    yield show
+    print("\r" + " " * 50 + "\r", end="", file=sys.stderr)
+
+
+def print_exact(result: ExactComparison) -> None:
+    """The comparison for a reader."""
+    say = _output.say
+    grid = "x".join(map(str, result.grid))
+    say(
+        f"{result.gemm.label}: {grid} tiles of {result.tile}, one memory of {format_capacity(result.capacity_bytes)}, "
+        "one tile operation at a time"
+    )
+    print()
+    if result.optimal:
+        say(f"optimum   {format_bytes(result.upper_bytes)}: no tile schedule moves less (proved)")
+    else:
+        say(
+            f"optimum   between {format_bytes(result.lower_bytes)} (proved) and {format_bytes(result.upper_bytes)} "
+            f"(found): {result.solved.stop_reason}"
+        )
+    say(f"solver    {result.solved.solver}, {result.solved.seconds:.1f} s; proof: {', '.join(result.solved.proof)}")
+    print()
+    rows = [
+        [
+            p.order,
+            p.eviction,
+            f"{p.load_bytes / 1e6:,.3f}",
+            f"{p.store_bytes / 1e6:,.3f}",
+            f"{p.bytes / 1e6:,.3f}",
+            f"{p.bytes / result.upper_bytes:.3f}",
+        ]
+        for p in result.orders
+    ]
+    last = "x optimum" if result.optimal else "x best found"
+    print(
+        _output.table(
+            ["order", "eviction", "load MB", "store MB", "total MB", last], rows, left=2, keep=("total MB", last)
+        )
+    )

@@ -253,13 +253,13 @@ class Decode(Report):
 
     def plot(self, ax: Axes | None = None) -> Axes:
         """The KV cache's share against the context length, a line per batch size."""
-        from pebble.plots.decode import plot_decode
+        from pebble.plots.choices import plot_decode
 
         return plot_decode(self._shares, self._title, ax)
 
     def figure(self) -> Figure:
         """The same as wide as a column of a paper."""
-        from pebble.plots.decode import decode_figure
+        from pebble.plots.choices import decode_figure
 
         return decode_figure(self._shares, self._title)
 

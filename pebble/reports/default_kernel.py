@@ -7,7 +7,7 @@ from typing import Unpack
 
 from pebble.errors import InputError
 from pebble.models.kernel_fit import MAX_STAGES
-from pebble.reports.cache_model import HARDWARE
+from pebble.reports.fit import HARDWARE
 from pebble.reports.simulated_kernel import KernelOptions, SimulatedKernel, read_kernel
 from pebble.reports.target import MAX_SMS, target_of, whole
 from pebble.tuning.advisors import Advice

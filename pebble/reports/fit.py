@@ -1,18 +1,78 @@
-"""Which tile and how many stages a kernel runs with, and whether the chip can run it at all."""
+"""Which tile and how many stages a kernel runs with, whether the chip can run it at all, and the cache model that a
+user names for it.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from pebble.errors import InputError
 from pebble.families import KernelFamily
-from pebble.models.caches import CachePolicy
+from pebble.models.caches import CachePolicy, parse_policy
 from pebble.models.kernel_fit import Fit, fits, most_stages
 from pebble.models.machine import Machine
+from pebble.reports.target import Target
 from pebble.schedules.tile import TileShape
+from pebble.traces import LINE_BYTES
 from pebble.units import format_capacity
 from pebble.workloads.base import Workload
+
+HARDWARE, IDEAL = "hardware", "lru"
+
+
+@dataclass(frozen=True)
+class CacheModel:
+    """The cache that is simulated.
+
+    Attributes
+    ----------
+    policy : str
+    bytes : int
+    machine : Machine or None
+    default : bool
+        Whether it is the chip's own model, as its machine file has it.
+    """
+
+    policy: str
+    bytes: int
+    machine: Machine | None
+    default: bool = False
+
+    @property
+    def parsed(self) -> CachePolicy:
+        """What the policy's name says."""
+        return parse_policy(self.policy)
+
+
+def read_cache_model(name: str | None, target: Target, element_bytes: int) -> CacheModel:
+    """The cache that is simulated.
+
+    Without a name it is the chip's own, or one LRU where no machine is named.
+
+    Raises
+    ------
+    InputError
+        An unknown policy, or ``hardware`` without a machine.
+    """
+    machine = target.machine
+    cache_bytes = target.size_bytes(element_bytes)
+    if target.cache is not None and cache_bytes < LINE_BYTES:
+        raise InputError(
+            f"--cache: got {target.cache.text} ({cache_bytes} bytes), expected at least a line, {LINE_BYTES} bytes."
+        )
+    if name is None:
+        name = HARDWARE if machine is not None else IDEAL
+    if name == HARDWARE:
+        if machine is None:
+            raise InputError("--policy hardware: expected --gpu or --machine beside it, whose cache model is meant.")
+        return CacheModel(machine.default_model.policy, cache_bytes, machine, default=True)
+    if isinstance(name, str) and name.startswith(f"{HARDWARE}+") and machine is not None:  # the chip's own with options
+        name = machine.default_model.policy + name.removeprefix(HARDWARE)
+    parse_policy(name)  # said here what is wrong with it
+    return CacheModel(name, cache_bytes, machine)
+
 
 _LEAST_SIDE = 8
 ALLOW = "simulate it all the same with --allow-infeasible"

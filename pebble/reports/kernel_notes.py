@@ -10,8 +10,7 @@ from typing import Any
 from pebble.families import KernelFamily, kernel_family
 from pebble.models.caches import CachePolicy
 from pebble.models.machine import Machine
-from pebble.reports.cache_model import CacheModel
-from pebble.reports.fit import beyond_chip, why_not
+from pebble.reports.fit import CacheModel, beyond_chip, why_not
 from pebble.reports.simulated_kernel import SimulatedKernel
 from pebble.schedules.tile import TileShape
 from pebble.simulation import Traffic

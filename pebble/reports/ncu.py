@@ -8,8 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Unpack
 
 from pebble.counters import MeasuredLaunch, Profile, read_profile
-from pebble.counters.kernels import Critical, computes, critical_kernel
-from pebble.counters.limits import Limit, limit_of
+from pebble.counters.limits import Critical, Limit, computes, critical_kernel, limit_of
 from pebble.counters.profile import MACHINES
 from pebble.counters.quantities import QUANTITIES
 from pebble.models.machine import load_machine

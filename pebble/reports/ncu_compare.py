@@ -8,8 +8,7 @@ from math import log
 from typing import TYPE_CHECKING, Any, Unpack
 
 from pebble.counters import MeasuredLaunch, Profile
-from pebble.counters.kernels import choose
-from pebble.counters.limits import Limit, limit_of
+from pebble.counters.limits import Limit, choose, limit_of
 from pebble.counters.names import Operation, kind_of, tile_of
 from pebble.counters.profile import MACHINES
 from pebble.counters.shapes import read_shapes

@@ -11,8 +11,8 @@ from typing import Any
 
 from pebble.counters import read_profile
 from pebble.counters.dimensions import COUNTERS, STEP, Dimensions, LayerFit, Sample, recover
-from pebble.counters.kernels import choose
 from pebble.counters.laws import square_products
+from pebble.counters.limits import choose
 from pebble.counters.names import tile_of
 from pebble.counters.shapes import UNTOLD_BYTES, multiply_adds, value_sizes
 from pebble.counters.stores import VALUE_BYTES

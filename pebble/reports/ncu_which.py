@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from pebble.counters import MeasuredLaunch, Profile
-from pebble.counters.kernels import choose, computes
+from pebble.counters.limits import choose, computes
 from pebble.counters.names import Operation
 from pebble.counters.shapes import ShapeReading, read_shapes, stored_sectors, stores_of
 from pebble.counters.stores import StoreVerdict, read_heads

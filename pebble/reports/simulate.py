@@ -12,9 +12,8 @@ from pebble.families.ffn import FFN
 from pebble.models.caches import parse_policy
 from pebble.models.machine import Machine
 from pebble.reports.base import Report
-from pebble.reports.cache_model import read_cache_model
 from pebble.reports.default_kernel import advised_kernel
-from pebble.reports.fit import fit_kernel
+from pebble.reports.fit import fit_kernel, read_cache_model
 from pebble.reports.kernel_notes import cache_notes, kernel_notes
 from pebble.reports.options import ConcurrentFfn
 from pebble.reports.refusals import LESS_THAN_BOUND, check_seed, check_trace_of

@@ -16,9 +16,18 @@ from pebble.models.gpcs import gpcs_of
 from pebble.models.kernel_fit import MAX_STAGES, Fit
 from pebble.models.machine import Machine
 from pebble.models.speeds import speeds_of
-from pebble.reports.cache_model import IDEAL, CacheModel, read_cache_model
 from pebble.reports.capacity import Capacity, trace_capacity
-from pebble.reports.fit import ADVISED, ALLOW, ORIGINS, Fitted, beyond_chip, fit_kernel
+from pebble.reports.fit import (
+    ADVISED,
+    ALLOW,
+    IDEAL,
+    ORIGINS,
+    CacheModel,
+    Fitted,
+    beyond_chip,
+    fit_kernel,
+    read_cache_model,
+)
 from pebble.reports.refusals import check_seed
 from pebble.reports.target import MAX_SMS, Target, TargetOptions, check_options, target_of, whole
 from pebble.schedules.execution import WAVES, Execution, parse_execution

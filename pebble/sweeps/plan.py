@@ -16,7 +16,7 @@ from pebble.families import FAMILIES, KernelFamily, find_dag_family, kernel_fami
 from pebble.game import Variant
 from pebble.models.caches import parse_policy
 from pebble.models.machine import MAX_FILE_BYTES, Machine, load_machine, machine_names, read_machine_bytes
-from pebble.reports.cache_model import HARDWARE
+from pebble.reports.fit import HARDWARE
 from pebble.schedules.execution import parse_execution
 from pebble.schedules.tile import TileShape
 from pebble.solvers import SOLVERS

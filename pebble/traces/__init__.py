@@ -1,8 +1,7 @@
 """Traces of tile touches: what schedules make and cache models read. Neither knows the other."""
 
 from pebble.traces.layout import Layout, OperandTiles
-from pebble.traces.lines import by_lines
-from pebble.traces.trace import LINE_BYTES, READ, WRITE, LockstepGemm, Trace, TraceChunk, following
+from pebble.traces.trace import LINE_BYTES, READ, WRITE, LockstepGemm, Trace, TraceChunk, by_lines, following
 
 __all__ = [
     "LINE_BYTES",

@@ -18,9 +18,8 @@ from numpy.typing import NDArray
 
 from pebble.errors import InputError
 from pebble.traces.layout import Index, Layout
-from pebble.traces.lines import by_lines, by_wide_tiles
 from pebble.traces.program import Group, Made, Phase
-from pebble.traces.trace import CHUNK, Trace, TraceChunk, chunked
+from pebble.traces.trace import CHUNK, Trace, TraceChunk, by_lines, by_wide_tiles, chunked
 
 MAX_TOUCHES = 4_000_000_000
 

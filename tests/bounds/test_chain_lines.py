@@ -20,7 +20,7 @@ from pebble.bounds.line_search import best_mu
 from pebble.bounds.lines import BITS, MULTIPLIER_BITS, Cut
 from pebble.cdag import attention_dag, ffn_dag
 from pebble.certificate import RefusedError
-from pebble.certificate.chain_lines import Hidden as CheckedHidden
+from pebble.certificate.line_forms import Hidden as CheckedHidden
 from pebble.families import accounting, lower_bound
 from pebble.schedules.explicit.attention import best_attention_schedule
 from pebble.schedules.explicit.ffn import best_ffn_schedule, ffn_schedules

@@ -20,7 +20,7 @@ from pebble.bounds.chain_lines import Hidden, chain_problems, weighed_problems
 from pebble.bounds.line_search import best_mu
 from pebble.bounds.lines import BITS, LOG_BITS, MULTIPLIER_BITS, Cut
 from pebble.certificate import RefusedError
-from pebble.certificate.chain_lines import Hidden as CheckedHidden
+from pebble.certificate.line_forms import Hidden as CheckedHidden
 from pebble.families import accounting
 from pebble.schedules.explicit.blocked import blocked_products
 from pebble.schedules.explicit.ffn import best_ffn_schedule

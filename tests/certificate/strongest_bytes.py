@@ -11,7 +11,7 @@ from unittest.mock import patch
 
 from pebble.bounds.shares import least_sum
 from pebble.certificate import RefusedError, theorems
-from pebble.certificate.chain_lines import Hidden
+from pebble.certificate.line_forms import Hidden
 from pebble.certificate.lines import Lines, ValueKind
 from pebble.certificate.lower import kernels_of
 from pebble.certificate.schedules import Memory, traffic_bytes, traffic_of

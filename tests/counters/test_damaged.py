@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from pebble.cli import main
 from pebble.counters import MeasuredLaunch, read_profile
-from pebble.counters.kernels import critical_kernel
+from pebble.counters.limits import critical_kernel
 from pebble.counters.ncu_rep import MAGIC, read_container
 from pebble.counters.shapes import read_shapes
 from pebble.counters.values import is_european, read_number, read_sides, read_unit

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 import pebble
 from pebble.cli import main
 from pebble.counters import MeasuredLaunch, Metric
-from pebble.counters.kernels import choose, computes, critical_kernel
+from pebble.counters.limits import choose, computes, critical_kernel
 from pebble.counters.names import Operation, kind_of, tile_of, value_bytes
 from pebble.counters.profile import Profile
 from pebble.counters.shapes import read_shapes, stored_sectors, stores_of, value_sizes

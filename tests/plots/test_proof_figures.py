@@ -18,12 +18,11 @@ from pebble.cli import main
 from pebble.cli.figure import FIGURES
 from pebble.game import replay
 from pebble.plots.buffers import Chip, omega_figure
+from pebble.plots.choices import fusion, fusion_figure, stationarity, stationarity_figure
 from pebble.plots.curve import ski_slope, ski_slope_figure
-from pebble.plots.fusion import fusion, fusion_figure
 from pebble.plots.gap import gap, gap_figure
 from pebble.plots.pebbling import gemm_events, lanes_figure, pebbling_figure
 from pebble.plots.segments import best_box, cut_schedule, projections_figure, segments_figure
-from pebble.plots.stationarity import stationarity, stationarity_figure
 from pebble.plots.time import roofline_figure
 from pebble.plots.walk import reuse_distances, walk_figure
 from pebble.reports.decode import decode

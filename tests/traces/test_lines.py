@@ -12,8 +12,7 @@ from pebble.schedules.orders import parse_order
 from pebble.schedules.tile import TileShape
 from pebble.simulation import KernelConfig
 from pebble.traces import Layout, Trace, by_lines
-from pebble.traces.lines import by_wide_tiles
-from pebble.traces.trace import chunked
+from pebble.traces.trace import by_wide_tiles, chunked
 from pebble.workloads import Gemm
 
 
