@@ -205,12 +205,8 @@ def check_banded(
 
     Parameters
     ----------
-    size : dict
-        m, n and k.
-    accumulate : bool
-        C is read first.
-    capacity : int
-        What fits, as ``widths`` count.
+    size, accumulate, capacity, at, widths
+        As for `check_gemm`.
     schedule : object
         ``axis``, and ``bands``: for each kind in order which operand is ``stationary``, its ``width``, how many there
         are (``count``), the ``blocks`` in each, and the corners, each [group, turned, plain]: ``across`` inside it,
@@ -307,12 +303,8 @@ def check_remainder(
 
     Parameters
     ----------
-    size : dict
-        m, n and k.
-    accumulate : bool
-        C is read first.
-    capacity : int
-        What fits, as ``widths`` count.
+    size, accumulate, capacity, at, widths
+        As for `check_gemm`.
     schedule : object
         What is ``stationary``, the ``axis`` that is cut into ``bands``, and the ``corner``: a and b.
     """
