@@ -49,8 +49,8 @@ from pathlib import Path
 from typing import NamedTuple
 
 from pebble.errors import InputError, UnknownNameError
-from pebble.models.default_model import DefaultModel
 from pebble.models.quantity import (
+    DefaultModel,
     FieldError,
     Quantity,
     check_field,

@@ -8,12 +8,13 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from pebble.errors import InputError
-from pebble.models.default_model import TABLE, DefaultModel
 from pebble.models.machine import Machine
 from pebble.models.quantity import (
     FIELDS,
+    TABLE,
     TABLES,
     TEXTS,
+    DefaultModel,
     FieldError,
     Quantity,
     check_field,

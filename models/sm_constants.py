@@ -14,7 +14,7 @@ from typing import Any
 
 from pebble.errors import InputError
 from pebble.models.machine import Machine
-from pebble.models.speeds import L2_BYTES_PER_CLOCK
+from pebble.models.rates import L2_BYTES_PER_CLOCK
 
 MMA = (16, 16, 16)  # m, n, k of the instruction that operations are counted in
 TENSOR_CORES = 4  # of an SM, since Volta's eight

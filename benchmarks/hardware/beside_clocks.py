@@ -46,7 +46,7 @@ class Chip:
 
     def __init__(self, name: str, port: float) -> None:
         from pebble.models.machine import load_machine
-        from pebble.models.speeds import speeds_of
+        from pebble.models.rates import speeds_of
         from pebble.schedules.execution import FREE
         from pebble.schedules.tile import TileShape
         from pebble.simulation import KernelConfig

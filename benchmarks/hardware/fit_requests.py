@@ -34,7 +34,7 @@ from predict import Asked, asked, named, question, summary  # noqa: E402
 from pebble.families import kernel_family  # noqa: E402
 from pebble.models.gpcs import Gpcs, gpcs_of  # noqa: E402
 from pebble.models.machine import load_machine  # noqa: E402
-from pebble.models.speeds import speeds_of  # noqa: E402
+from pebble.models.rates import speeds_of  # noqa: E402
 from pebble.schedules.execution import parse_execution  # noqa: E402
 from pebble.schedules.recipes import GemmBands  # noqa: E402
 from pebble.schedules.tables.own import FixedTable  # noqa: E402

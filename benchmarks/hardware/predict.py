@@ -73,7 +73,7 @@ def asked(row: Row) -> Asked | None:
     from pebble.errors import UnknownNameError
     from pebble.families import FAMILIES, kernel_family
     from pebble.models.machine import load_machine
-    from pebble.models.speeds import speeds_of
+    from pebble.models.rates import speeds_of
     from pebble.schedules.execution import parse_execution
     from pebble.schedules.tile import TileShape
     from pebble.simulation import KernelConfig

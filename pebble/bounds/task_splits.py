@@ -50,7 +50,7 @@ def least_split(game: Game, sms: int, most: int, copies: bool) -> Split:
 
     Examples
     --------
-    >>> from pebble.cdag.gemm import gemm_dag
+    >>> from pebble.cdag.products import gemm_dag
     >>> least_split(Game.from_dag(gemm_dag(2, 2, 2)), 2, 4, copies=False).weight  # each SM loads one operand whole
     16
     """

@@ -20,7 +20,7 @@ from pebble.errors import InputError, UnknownNameError
 from pebble.families.schedules import Explicit, Named, OnSeveralSms
 from pebble.families.spaces.space import Space
 from pebble.models.kernel_fit import KernelNeeds
-from pebble.models.speeds import LONG_STEPS, LONG_STEPS_ON_SM, drifts_far
+from pebble.models.rates import LONG_STEPS, LONG_STEPS_ON_SM, drifts_far
 from pebble.schedules.kernel import TableKernel
 from pebble.schedules.tables import Launch, TileTable
 from pebble.schedules.tables.own import OwnSchedule

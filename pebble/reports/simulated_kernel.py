@@ -15,7 +15,7 @@ from pebble.models.caches.persisting import without_persisting
 from pebble.models.gpcs import gpcs_of
 from pebble.models.kernel_fit import MAX_STAGES, Fit
 from pebble.models.machine import Machine
-from pebble.models.speeds import speeds_of
+from pebble.models.rates import speeds_of
 from pebble.reports.capacity import Capacity, trace_capacity
 from pebble.reports.fit import (
     ADVISED,

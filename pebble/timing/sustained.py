@@ -1,6 +1,6 @@
 """The rates that kernels sustain, for modelled times.
 
-DRAM and what a miss adds are those of `pebble.models.speeds`. The rest is fitted to times of launches on an H100 and an
+DRAM and what a miss adds are those of `pebble.models.rates`. The rest is fitted to times of launches on an H100 and an
 H200 (``benchmarks/hardware/fit_clocks.py``):
 
 - `SUSTAINED_FLOPS` is a share of the peak. On chips of compute capability 9.0 tensor cores take their operands from
@@ -21,8 +21,15 @@ from dataclasses import dataclass
 
 from pebble.errors import InputError
 from pebble.models.machine import Machine
-from pebble.models.rates import FITTED, Rate, sustained_dram, sustained_l2, sustained_operations
-from pebble.models.speeds import SUSTAINED_DRAM, speeds_of
+from pebble.models.rates import (
+    FITTED,
+    SUSTAINED_DRAM,
+    Rate,
+    speeds_of,
+    sustained_dram,
+    sustained_l2,
+    sustained_operations,
+)
 from pebble.traces import LINE_BYTES
 
 SUSTAINED_FLOPS = 0.76

@@ -8,8 +8,8 @@ import pytest
 
 from pebble.errors import InputError
 from pebble.families import simulate
-from pebble.models.default_model import DefaultModel
 from pebble.models.machine import load_machine, load_machine_file, machine_names
+from pebble.models.quantity import DefaultModel
 from pebble.schedules.orders import parse_order
 from pebble.schedules.tile import TileShape
 from pebble.simulation import KernelConfig

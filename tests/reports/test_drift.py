@@ -9,7 +9,7 @@ import pytest
 
 from pebble.api.traffic import compare, simulate
 from pebble.families import kernel_family
-from pebble.models.speeds import LONG_STEPS, LONG_STEPS_ON_SM, drifts_far
+from pebble.models.rates import LONG_STEPS, LONG_STEPS_ON_SM, drifts_far
 from pebble.reports.kernel_notes import what_drifts
 from pebble.reports.simulate import Simulation
 from pebble.reports.simulated_kernel import read_kernel

@@ -13,7 +13,7 @@ import pytest
 from pebble.errors import InputError
 from pebble.families import FAMILIES, accounting, kernel_family, lower_bound
 from pebble.models.machine import load_machine
-from pebble.models.speeds import speeds_of
+from pebble.models.rates import speeds_of
 from pebble.schedules.execution import FREE, parse_execution
 from pebble.schedules.tile import TileShape, product_bytes
 from pebble.simulation import KernelConfig

@@ -15,7 +15,7 @@ from pebble.errors import InputError
 from pebble.families import kernel_family
 from pebble.models.caches import parse_policy
 from pebble.models.machine import load_machine
-from pebble.models.speeds import speeds_of
+from pebble.models.rates import speeds_of
 from pebble.schedules.execution import parse_execution
 from pebble.schedules.tile import TileShape
 from pebble.simulation import KernelConfig
