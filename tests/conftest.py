@@ -4,6 +4,11 @@ import sys
 
 import ortools.sat.python.cp_model  # noqa: F401  # PuLP imports highspy, and ortools can only be loaded before that
 import pytest
+from hypothesis import HealthCheck, settings
+
+# how long an example takes, or is drawn, says how busy the machine is
+settings.register_profile("suite", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.load_profile("suite")
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

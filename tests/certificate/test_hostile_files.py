@@ -55,9 +55,9 @@ NO_DOCUMENTS |= {"backslashes"}
 def test_one_sentence(name: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     path = tmp_path / "c.json"
     path.write_bytes(FILES[name])
-    start = time.monotonic()
+    start = time.process_time()
     assert main(["verify", str(path)]) == (2 if name in NO_DOCUMENTS else 5)
-    assert time.monotonic() - start < 5
+    assert time.process_time() - start < 5
     said = capsys.readouterr()
     assert said.out == ""
     assert said.err.startswith("pebble: ") and said.err.count("\n") == 1 and len(said.err) < 600

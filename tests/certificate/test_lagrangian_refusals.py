@@ -201,10 +201,10 @@ def test_no_prices_take_long(seed: int) -> None:
     for kind in proof["kinds"]:
         for key in ("first", "second"):
             kind[key] = kind[key] if Fraction(kind[key]) else "1"
-    start = time.monotonic()
+    start = time.process_time()
     with suppress(RefusedError):
         prove_lagrangian(shape, "chain", ONE, 10**6, proof, "proof")
-    assert time.monotonic() - start < 20
+    assert time.process_time() - start < 20
 
 
 def test_speed() -> None:
