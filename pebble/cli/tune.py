@@ -1,5 +1,7 @@
-"""The schedule of a workload that moves least, searched under the GPU's own cache model.
+"""The schedule of a workload that takes least time, moves least, or costs least energy, under the GPU's own models.
 
+With a GPU modelled time is least (sustained, where it was measured on such a chip), in a tie the bytes; `--objective
+bytes` and `--objective energy` ask for those.
 The kernel is the one that `pebble advise` picks; `--tile all` tries every tile that costs no time, `--tile A,B` these.
 Tried are tile orders by name and number, bands of any heights along either axis, waves that end with a column, the
 direction in which k is walked and where each tile begins in it, parts of k, fused and separate kernels, groups of
@@ -31,11 +33,11 @@ from pebble.errors import InputError
 from pebble.families import kernel_family
 from pebble.reports.target import whole
 from pebble.reports.tune import SECONDS, Tuning, tune
-from pebble.reports.tune_target import ROBUST, UNEVEN
-from pebble.reports.tune_time import TuneTimes
+from pebble.reports.tune_target import ROBUST, ROBUST_IN_TIME, UNEVEN
+from pebble.reports.tune_time import TunedTime, TuneTimes
 from pebble.reports.tuned import Tuned
 from pebble.system.files import check_output
-from pebble.tuning import OtherLaunch, SetAside
+from pebble.tuning import BYTES, NAMES, OtherLaunch, SetAside
 from pebble.units import format_bytes, format_seconds
 
 
@@ -43,9 +45,14 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """The arguments of ``pebble tune``."""
     add_workload_arguments(parser)
     parser.add_argument(
+        "--objective", metavar="NAME",
+        help=f"what is to be least: {', '.join(NAMES)} (time on a GPU whose rates are known, else bytes)",
+    )  # fmt: skip
+    parser.add_argument(
         "--robust", metavar="NAMES",
         help="executions, @90 with 90 percent of the cache, such as waves,waves@90,dynamic-5; schedules are ranked by "
-        f"the most that they move under any of them ({ROBUST}; {UNEVEN} for causal attention on a GPU)",
+        f"the worst of them ({ROBUST_IN_TIME} by time or energy, {ROBUST} by bytes; {UNEVEN} for causal attention on a "
+        "GPU)",
     )  # fmt: skip
     parser.add_argument("--top", default="10", metavar="N", help="schedules to show (10)")
     parser.add_argument("--time-limit", default=f"{SECONDS:g}", metavar="S", help=f"seconds ({SECONDS:g})")
@@ -70,7 +77,9 @@ def run(args: argparse.Namespace) -> int:
         if path is not None:
             check_output(path, option, (".json",))
     with search_bar() as show:
-        result = tune(workload, robust=args.robust, time_limit=limit, progress=show, **kernel(args))
+        result = tune(
+            workload, objective=args.objective, robust=args.robust, time_limit=limit, progress=show, **kernel(args)
+        )
     if args.json:
         document = result.document()
         _output.print_report(result, schedules=document["schedules"][:top])
@@ -102,20 +111,24 @@ def _save(result: Tuning, path: str) -> None:
 
 
 def _print(result: Tuning, top: int) -> None:
-    say, best, baseline = _output.say, result.best, result.baseline
-    blocks = best.kernel.config.wave_blocks
+    say, best, baseline, least = _output.say, result.best, result.baseline, result.objective
+    blocks, by_bytes = best.kernel.config.wave_blocks, least.name == BYTES
+
+    def least_of(s: Tuned) -> str:
+        return "" if by_bytes else f"{least.text(s.worst_value)}, "
+
     say(
         f"{result.workload.label}: {blocks} blocks at once, {best.kernel.cache}, "
-        f"ranked by {', '.join(result.executions)}"
+        f"ranked by {'' if by_bytes else f'{least.what} in the worst of '}{', '.join(result.executions)}"
     )
     print()
     say(
-        f"best found       {format_bytes(best.worst.dram_bytes)} ({best.ratio:.2f}x the bound): tile "
+        f"best found       {least_of(best)}{format_bytes(best.worst.dram_bytes)} ({best.ratio:.2f}x the bound): tile "
         f"{best.kernel.tile}, {best.name}" + ("" if best.named else f": {best.words}")
     )
     if baseline is not None:
         say(
-            f"best common order {format_bytes(baseline.worst.dram_bytes)} of the tiles tried "
+            f"best common order {least_of(baseline)}{format_bytes(baseline.worst.dram_bytes)} of the tiles tried "
             f"({_against_baseline(result, baseline)}): tile "
             f"{baseline.kernel.tile}, {baseline.name}"
         )
@@ -125,11 +138,8 @@ def _print(result: Tuning, top: int) -> None:
     )
     if result.times is not None:
         say(f"modelled time    {_times(result.times)}")
-    for i, (name, least) in enumerate(zip(result.executions, result.least_by_execution, strict=True)):
-        here, there = best.traffic[i], least.traffic[i]
-        over = here.dram_bytes / there.dram_bytes - 1
-        beside = f", {over:.1%} above {least.name}, tile {least.kernel.tile}" if over else ", the least there"
-        say(f"under {name:<11}{format_bytes(here.dram_bytes)}, {format_bytes(here.dram_read_bytes)} of it read{beside}")
+    for i, name in enumerate(result.executions):
+        say(f"under {name:<11}{_under(result, i)}")
     for b in result.beyond:
         say(f"{b.what}: {format_bytes(b.best_bytes)}, the common order {format_bytes(b.baseline_bytes)}")
     for kept in result.set_asides:
@@ -141,9 +151,7 @@ def _print(result: Tuning, top: int) -> None:
             f"launched {launch.execution}: {traffic}: tile {s.kernel.tile}, {s.name} ({result.executions[0]}: {ranked})"
         )
     print()
-    rows = [_row(tied) for tied in result.distinct[:top]]
-    heads = [f"{result.executions[0]} read MB", *(f"{name} MB" for name in result.executions)]
-    print(_output.table(["schedule", "tile", *heads, "x bound"], rows, left=2, keep=(heads[1], "x bound")))
+    _print_table(result, top)
     looked, simulated, named, all_named = result.counts
     print()
     say(
@@ -155,10 +163,39 @@ def _print(result: Tuning, top: int) -> None:
         say(f"note: {note}")
 
 
+def _under(result: Tuning, at: int) -> str:
+    """What the best does under one of the executions, and what is the least there."""
+    best, least, objective = result.best, result.least_by_execution[at], result.objective
+    here = best.traffic[at]
+    value = "" if objective.name == BYTES else f"{objective.text(best.values[at])}, "
+    over = best.values[at] / least.values[at] - 1
+    beside = f", {over:.1%} above {least.name}, tile {least.kernel.tile}" if over else ", the least there"
+    return f"{value}{format_bytes(here.dram_bytes)}, {format_bytes(here.dram_read_bytes)} of it read{beside}"
+
+
+def _print_table(result: Tuning, top: int) -> None:
+    """The best schedules: what was to be least, and bytes under each execution."""
+    least = result.objective
+    heads = [f"{result.executions[0]} read MB", *(f"{name} MB" for name in result.executions)]
+    rows = [_row(tied) for tied in result.distinct[:top]]
+    if least.name != BYTES:
+        heads.insert(0, least.unit)
+        rows = [
+            [*row[:2], least.number(tied[0].worst_value), *row[2:]]
+            for row, tied in zip(rows, result.distinct[:top], strict=True)
+        ]
+    keep = (heads[0] if least.name != BYTES else heads[1], "x bound")
+    print(_output.table(["schedule", "tile", *heads, "x bound"], rows, left=2, keep=keep))
+
+
 def _against_baseline(result: Tuning, baseline: Tuned) -> str:
     """What the best found saves over the best common order, and where it moves more."""
-    less = 1 - result.best.worst.dram_bytes / baseline.worst.dram_bytes
-    text = f"the best found moves {less:.0%} less" if round(less, 2) else "the best found moves as much"
+    less = 1 - result.best.worst_value / baseline.worst_value
+    if result.objective.name == BYTES:
+        text = f"the best found moves {less:.0%} less" if round(less, 2) else "the best found moves as much"
+    else:
+        takes = "costs" if result.objective.unit == "J" else "takes"
+        text = f"the best found {takes} " + (f"{less:.1%} less" if round(less, 3) else "as much")
     more = [f"{b.best_bytes / b.baseline_bytes - 1:.0%} more {b.what}" for b in result.beyond if b.takes_back]
     return text + (f" under {' and '.join(result.executions)}, but {', '.join(more)}" if more else "")
 
@@ -166,16 +203,25 @@ def _against_baseline(result: Tuning, baseline: Tuned) -> str:
 def _times(times: TuneTimes) -> str:
     """The modelled times of the best, the best common order and the fastest, and what this moves."""
     best, baseline, fastest = times.best, times.baseline, times.fastest
-    text = f"{times.execution}: {format_seconds(best.seconds)} for the best found"
-    text += f", {format_seconds(baseline.seconds)} for the best common order" if baseline else ""
-    if fastest.seconds >= 0.995 * min(item.seconds for item in (best, baseline) if item):
+    text = f"{times.execution}: {_time(best)} for the best found"
+    text += f", {_time(baseline)} for the best common order" if baseline else ""
+    if fastest.ranked_seconds >= 0.995 * min(item.ranked_seconds for item in (best, baseline) if item):
         return f"{text}; nothing else that was simulated is faster by half a per cent"
     s = fastest.schedule
     more = s.traffic[0].dram_bytes / best.schedule.traffic[0].dram_bytes - 1
     moves = f"moves {more:.1%} more" if round(more, 3) > 0 else "moves as much as the best"
     return (
-        f"{text}; the fastest that was simulated takes {format_seconds(fastest.seconds)}: tile {s.kernel.tile}, "
-        f"{s.name}, which {moves}"
+        f"{text}; the fastest that was simulated takes {_time(fastest)}: tile {s.kernel.tile}, {s.name}, which {moves}"
+    )
+
+
+def _time(timed: TunedTime) -> str:
+    """Sustained where that is modelled, with the joules; else of a single launch."""
+    again = timed.sustained
+    if again is None:
+        return format_seconds(timed.seconds)
+    return (
+        f"{format_seconds(again.seconds)} sustained ({format_seconds(timed.seconds)} once, {again.total_joules:.3g} J)"
     )
 
 

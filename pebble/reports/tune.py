@@ -1,4 +1,4 @@
-"""``tune``: the schedule of a workload that moves least, searched under a GPU's own cache model."""
+"""``tune``: the schedule of a workload that takes least time, moves least, or costs least energy on a GPU."""
 
 from __future__ import annotations
 
@@ -16,8 +16,14 @@ from pebble.reports.kernel_notes import kernel_notes
 from pebble.reports.kernel_time import time_notes
 from pebble.reports.options import spelled_out
 from pebble.reports.simulated_kernel import KernelOptions, SimulatedKernel, trace_bound
-from pebble.reports.tune_target import check_execution, default_conditions, read_conditions, read_kernels
-from pebble.reports.tune_time import TuneTimes, times_of_ties, tuned_times
+from pebble.reports.tune_target import (
+    check_execution,
+    default_conditions,
+    read_conditions,
+    read_kernels,
+    read_objective,
+)
+from pebble.reports.tune_time import Clocked, TuneTimes, times_of_ties, tuned_times
 from pebble.reports.tuned import (
     LESS,
     LESS_CACHE,
@@ -33,12 +39,16 @@ from pebble.schedules.tables import TileTable
 from pebble.schedules.tile import TileShape
 from pebble.system.clock import Clock, check_seconds
 from pebble.tuning import (
+    BYTES,
+    Asked,
+    Objective,
     OtherLaunch,
     Progress,
     Scored,
     Search,
     SetAside,
     launches,
+    objective_of,
     runnable,
     set_asides,
     told_to,
@@ -61,10 +71,12 @@ class Tuning(Report):
     Attributes
     ----------
     workload : Workload
+    objective : Objective
+        What is to be least.
     executions : tuple of str
-        Schedules are ranked by the most that they move under any of these.
+        Schedules are ranked by the objective where it is largest of these.
     schedules : tuple of Tuned
-        The least first; in a tie for the first place the fastest by the model, then what has a name.
+        The least first; in a tie what moves least, for the first place the fastest by the model, then what has a name.
     baseline : Tuned or None
         The best of the named schedules with their customary numbers, at any tile that was tried; None where the search
         ended before one was simulated.
@@ -90,6 +102,7 @@ class Tuning(Report):
     """
 
     workload: Workload
+    objective: Objective
     executions: tuple[str, ...]
     schedules: tuple[Tuned, ...]
     baseline: Tuned | None
@@ -112,7 +125,7 @@ class Tuning(Report):
 
     @property
     def best(self) -> Tuned:
-        """The schedule that moves least in its worst case."""
+        """The schedule with the least worst case."""
         return self.schedules[0]
 
     @property
@@ -131,8 +144,11 @@ class Tuning(Report):
 
     @property
     def least_by_execution(self) -> tuple[Tuned, ...]:
-        """The schedule that moves least under each of them alone."""
-        return tuple(min(self.schedules, key=lambda s: s.traffic[i].dram_bytes) for i in range(len(self.executions)))
+        """The schedule that is best under each of them alone; in a tie what moves least."""
+        return tuple(
+            min(self.schedules, key=lambda s: (s.values[i], s.traffic[i].dram_bytes))
+            for i in range(len(self.executions))
+        )
 
     @property
     def set_aside(self) -> SetAside[Tuned] | None:
@@ -152,10 +168,12 @@ class Tuning(Report):
     def summary(self) -> str:
         best, baseline = self.best, self.baseline
         traffic, bound = format_bytes(best.worst.dram_bytes), format_bytes(best.bound.bound.bytes)
-        beside = f"; common best {baseline.name} {format_bytes(baseline.worst.dram_bytes)}" if baseline else ""
+        told = self.objective.text
+        least = "" if self.objective.name == BYTES else f"{told(best.worst_value)} {self.objective.what}, "
+        beside = f"; common best {baseline.name} {told(baseline.worst_value)}" if baseline else ""
         return (
-            f"{self.workload.label}: {best.name}, tile {best.kernel.tile}, moves {traffic}, {best.ratio:.2f}x the "
-            f"bound of {bound}{beside} ({best.kernel.cache}, {', '.join(self.executions)})"
+            f"{self.workload.label}: {best.name}, tile {best.kernel.tile}, {least}moves {traffic}, {best.ratio:.2f}x "
+            f"the bound of {bound}{beside} ({best.kernel.cache}, {', '.join(self.executions)})"
         )
 
     def rows(self) -> list[dict[str, Any]]:
@@ -165,7 +183,11 @@ class Tuning(Report):
             row: dict[str, Any] = {"name": s.name, "tile": s.kernel.tile}
             for name, t in zip(self.executions, s.traffic, strict=True):
                 row |= {f"{name}_read_bytes": t.dram_read_bytes, f"{name}_write_bytes": t.dram_write_bytes}
-            row |= {"worst_dram_bytes": s.worst.dram_bytes, "ratio_to_lower_bound": s.ratio}
+            row |= {
+                "worst_value": s.worst_value,
+                "worst_dram_bytes": s.worst.dram_bytes,
+                "ratio_to_lower_bound": s.ratio,
+            }
             row["worst_over_daily"] = s.worst.dram_bytes / self.baseline.worst.dram_bytes if self.baseline else None
             results.append({**row, "words": s.words})
         return results
@@ -175,6 +197,7 @@ class Tuning(Report):
         return {
             "workload": {"label": self.workload.label, **self.workload.to_json()},
             "kernel": self.best.kernel.to_dict(),
+            "objective": self.objective.name,
             "robust": list(self.executions),
             "lower_bound": self.best.bound.to_json(),
             "best": self.best.to_json(self.executions),
@@ -246,22 +269,28 @@ class Tuning(Report):
 def tune(
     workload: Workload,
     *,
+    objective: str | None = None,
     robust: str | Sequence[str] | None = None,
     time_limit: float = SECONDS,
     progress: Progress | bool = True,
     **options: Unpack[KernelOptions],
 ) -> Tuning:
-    """Search for the schedule that moves least between L2 and DRAM.
+    """Search for the schedule that takes least time, moves least between L2 and DRAM, or costs least energy.
 
     Parameters
     ----------
-    workload : Gemm, Ffn or Attention
+    workload : Gemm, GroupedGemm, Ffn or Attention
+    objective : str, optional
+        ``"time"`` (modelled: sustained where that is known, then bytes), ``"bytes"`` or ``"energy"``; by default time
+        on a machine whose rates are known, else bytes.
     robust : str or sequence of str, optional
-        Executions, such as ``"waves,dynamic-5"``: schedules are ranked by the most that they move under any of them.
-        ``waves`` is a kernel that keeps its waves together by a barrier; ``waves@90`` the same with 90 % of the cache;
-        by default these two, but ``free,free@90`` for causal attention on a GPU, whose waves would wait long.
+        Executions, such as ``"waves,dynamic-5"``: schedules are ranked by the worst of them. ``waves`` is a kernel that
+        keeps its waves together by a barrier; ``waves@90`` the same with 90 % of the cache; by default these two, and
+        ``free`` where ranked by time or energy, but ``free,free@90`` for causal attention on a GPU, whose waves would
+        wait long.
     time_limit : float
-        Seconds, after which the best so far is returned.
+        Seconds, after which the best so far is returned. What is searched is counted in work, not in time: where that
+        ends the search first, a busy machine finds the same.
     progress : bool or callable
         False: no bar, which else is shown on a terminal and in a notebook. Or a function: called with
         what is done, how many of it, and of how many.
@@ -290,16 +319,21 @@ def tune(
     """
     if options.get("execution") is not None:
         raise InputError("execution: expected robust instead, the executions to rank by, such as 'waves,dynamic-5'.")
-    conditions, why = default_conditions(workload, options) if robust is None else (read_conditions(robust), ())
     clock = Clock(check_seconds("--time-limit", time_limit))
+    wanted = read_objective(objective, workload, options, robust)
+    asked = None if robust is None else (read_conditions(robust), ())
+    conditions, why = asked or default_conditions(workload, options, wanted != BYTES)
     for condition in conditions:  # refused before any work is done for it
         check_execution(workload, options, condition)
     options["execution"] = conditions[0].execution.name
     kernels = {kernel.config.tile: kernel for kernel in read_kernels(workload, options)}
     family = kernel_family(workload)
-    family.check(workload, next(iter(kernels.values())).config)
+    first = next(iter(kernels.values()))
+    family.check(workload, first.config)
     spec = _teller(workload, kernels)
-    search = Search(family, workload, [k.config for k in kernels.values()], conditions, clock, told_to(progress))
+    least = objective_of(wanted, Asked(family, workload, first.config.sms, conditions), first.target.machine)
+    configs = [kernel.config for kernel in kernels.values()]
+    search = Search(family, workload, configs, conditions, least, clock, told_to(progress))
     search.run()
     return _tuning(search, list(kernels.values()), spec, options, why)
 
@@ -311,23 +345,26 @@ def _tuning(
     """The report of a search that is over: what ties is timed, and what is looked at beside the best."""
     workload, conditions = search.workload, search.conditions
     ties = search.ties()
-    seconds = times_of_ties(workload, [spec(tie) for tie in ties], conditions[0])
+    machine, sms = kernels[0].target.machine, kernels[0].config.sms
+    clocked = Clocked.of(workload, machine, sms, conditions[0])
+    seconds = times_of_ties(clocked, [spec(tie) for tie in ties])
     search.seconds = {tie.candidate.key: of_tie for tie, of_tie in zip(ties, seconds, strict=True)}
     ranked = search.ranked()
     baseline = next((s for s in ranked if s.baseline), None)
     schedules = tuple(map(spec, ranked))
     of_baseline = None if baseline is None else schedules[ranked.index(baseline)]
-    has_pinned = has_set_aside(schedules[0].kernel.target.machine)
+    has_pinned = has_set_aside(machine)
     beside = _Beside()
     try:
         beside.look(search, has_pinned, options)
         if search.why_over != "interrupted":
             every = [spec(scored) for scored in search.scored.values()]
-            beside.times = tuned_times(workload, schedules[0], of_baseline, every, conditions[0])
+            beside.times = tuned_times(clocked, schedules[0], of_baseline, every, search.is_late)
     except KeyboardInterrupt:
         search.why_over = "interrupted"
     return Tuning(
         workload,
+        search.objective,
         tuple(condition.name for condition in conditions),
         schedules,
         of_baseline,
@@ -352,7 +389,8 @@ def _teller(workload: Workload, kernels: Mapping[TileShape, SimulatedKernel]) ->
         kernel = kernels[config.tile]
         words = "a named schedule" if scored.named else plan.words
         schedule = runnable(workload, scored.candidate)
-        return Tuned(plan.name, words, kernel, schedule, scored.traffic, bounds[config.tile], scored.named)
+        bound = bounds[config.tile]
+        return Tuned(plan.name, words, kernel, schedule, scored.traffic, scored.values, bound, scored.named)
 
     return told
 
@@ -374,7 +412,7 @@ class _Beside:
         self.launched = launches(search)
         if search.why_over != "interrupted":
             baseline = next((s for s in ranked if s.baseline), ranked[0])
-            self.beyond = tried_beyond(search.workload, options, ranked[0], baseline, search.conditions)
+            self.beyond = tried_beyond(search, options, ranked[0], baseline)
 
 
 def _notes(search: Search, kernels: Sequence[SimulatedKernel], beside: _Beside) -> list[str]:
@@ -383,6 +421,9 @@ def _notes(search: Search, kernels: Sequence[SimulatedKernel], beside: _Beside) 
     notes = list(dict.fromkeys(note for kernel in kernels for note in kernel_notes(search.workload, kernel)))
     if search.why_over:
         notes.append(f"{search.why_over}: this is the best until then")
+    if search.left_out:
+        names = ", ".join(condition.name for condition in search.left_out)
+        notes.append(f"no time was left to rank by {names}: ask for it with a longer --time-limit")
     for b in beside.beyond:
         if b.what == LESS and b.best_bytes > CLIFF * best.traffic[0].dram_bytes:
             first = search.conditions[0]
@@ -390,10 +431,12 @@ def _notes(search: Search, kernels: Sequence[SimulatedKernel], beside: _Beside) 
                 f"the best stands at a cliff: {b.what} it moves {format_bytes(b.best_bytes)}; "
                 f"`--robust {first.name},{first.execution.name}@{100 - LESS_CACHE}` ranks by both"
             )
-    if baseline is not None and not best.baseline and baseline.worst_bytes <= SAME * best.worst_bytes:
-        notes.append(
-            f"the common order {baseline.candidate.plan.name} moves the same to 0.5 %: the search saves no bytes"
-        )
+    if baseline is not None and not best.baseline:
+        name, least = baseline.candidate.plan.name, search.objective
+        if baseline.worst_bytes <= SAME * best.worst_bytes:
+            notes.append(f"the common order {name} moves the same to 0.5 %: the search saves no bytes")
+        if least.name != BYTES and baseline.worst <= SAME * best.worst:
+            notes.append(f"the common order {name} has the same {least.what} to 0.5 %: the search saves little of it")
     if any(each.condition.execution.kind == "split-k" for each in beside.launched):
         notes.append("fewer tiles than blocks that run at once: with k in slices more are busy, which moves more")
     return [*notes, *(time_notes(search.workload) if beside.times else ())]

@@ -11,11 +11,12 @@ from pebble.reports.default_kernel import advised_kernel
 from pebble.reports.simulated_kernel import KernelOptions, SimulatedKernel, read_kernel
 from pebble.reports.target import target_of, whole
 from pebble.schedules.execution import parse_execution
-from pebble.tuning import Condition, space_of
+from pebble.tuning import BYTES, Condition, default_objective, space_of
 from pebble.workloads.base import Workload
 
 ALL_TILES = "all"
 ROBUST, UNEVEN = "waves,waves@90", "free,free@90"
+ROBUST_IN_TIME = f"{ROBUST},free"
 UNEVEN_NOTE = (
     f"ranked by {UNEVEN}: under a causal mask blocks are of unequal length, and waves wait for the longest: fa2 of 8 "
     f"heads and 32768 keys took 1.6 times as long in waves on an H100 and an H200; `--robust {ROBUST}` ranks by waves"
@@ -49,19 +50,44 @@ def read_conditions(text: str | Sequence[str]) -> tuple[Condition, ...]:
     return tuple(dict.fromkeys(results))
 
 
-def default_conditions(workload: Workload, options: KernelOptions) -> tuple[tuple[Condition, ...], tuple[str, ...]]:
-    """What schedules are ranked by where nothing is asked for, and a note where that is not `ROBUST`.
+def default_conditions(
+    workload: Workload, options: KernelOptions, in_time: bool
+) -> tuple[tuple[Condition, ...], tuple[str, ...]]:
+    """What schedules are ranked by where nothing is asked for, and a note where waves are not among it.
 
-    Blocks of unequal length run free if the speeds of the chip are known: in waves all wait for the longest.
+    Blocks of unequal length run free if the speeds of the chip are known: in waves all wait for the longest. Ranked by
+    time or energy, others are to do well without a barrier too: so exported files run unless told otherwise.
     """
-    if space_of(workload).uneven(workload) and target_of(options).machine is not None:
-        conditions = read_conditions(UNEVEN)
+    uneven = space_of(workload).uneven(workload)
+    if (uneven or in_time) and target_of(options).machine is not None:
+        conditions = read_conditions(UNEVEN if uneven else ROBUST_IN_TIME)
         try:
-            check_execution(workload, options, conditions[0])
+            check_execution(workload, options, read_conditions("free")[0])
         except InputError:  # its speeds are not known
             return read_conditions(ROBUST), ()
-        return conditions, (UNEVEN_NOTE,)
+        return conditions, (UNEVEN_NOTE,) if uneven else ()
     return read_conditions(ROBUST), ()
+
+
+def read_objective(
+    name: str | None, workload: Workload, options: KernelOptions, robust: str | Sequence[str] | None
+) -> str:
+    """What is to be least: as asked for; by default time where that is modelled, else bytes.
+
+    Raises
+    ------
+    InputError
+        Time or energy under executions that have none.
+    """
+    conditions = () if robust is None else read_conditions(robust)
+    untimed = [c.name for c in conditions if not (c.execution.is_reference or c.execution.is_asynchronous)]
+    if name is None:
+        return BYTES if untimed else default_objective(target_of(options).machine, workload.dtype)
+    if untimed and name != BYTES:
+        raise InputError(
+            f"--objective: got {name} with --robust {untimed[0]}, expected waves or free: only these have a time."
+        )
+    return name
 
 
 def read_kernels(workload: Workload, options: KernelOptions) -> list[SimulatedKernel]:

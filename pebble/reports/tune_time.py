@@ -1,40 +1,49 @@
-"""How long what ``tune`` found takes by the model: it searches for bytes, and fewer of them need not be less time."""
+"""How long what ``tune`` found takes by the model, and the joules: fewer bytes need not be less time."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from typing import Any, NamedTuple
-
-import numpy as np
 
 from pebble.errors import InputError
 from pebble.families import kernel_family
+from pebble.families.spaces.candidate import readable
+from pebble.models.machine import Machine
 from pebble.reports.kernel_time import MILLI
 from pebble.reports.tuned import Tuned
-from pebble.schedules.tables import TileTable
 from pebble.system.parallel import each
+from pebble.timing.power import Power, Sustained, power_of, sustained_if_measured
 from pebble.timing.sustained import Rates, sustained_rates
-from pebble.timing.waves import group_of_operands, modelled_time
-from pebble.tuning import Condition
+from pebble.timing.waves import modelled_time
+from pebble.tuning import Candidate, Condition, as_moved
 from pebble.workloads.base import Workload
 
 _NEAR = 1.01  # times the least by the bytes that are known: of these the one that moves least is simulated again
 
 
 class TunedTime(NamedTuple):
-    """A schedule that was found, and its modelled time."""
+    """A schedule that was found, and its modelled time: of a single launch, and run again and again."""
 
     schedule: Tuned
     seconds: float
+    sustained: Sustained | None = None
+
+    @property
+    def ranked_seconds(self) -> float:
+        """Sustained, where that is modelled."""
+        return self.seconds if self.sustained is None else self.sustained.seconds
 
     def to_json(self) -> dict[str, Any]:
         """Plain data for ``--json``."""
-        s = self.schedule
+        s, again = self.schedule, self.sustained
         return {
             "name": s.name,
             "tile": s.kernel.tile,
             "modelled_ms": self.seconds * MILLI,
+            "single_ms": self.seconds * MILLI,
+            "sustained_ms": None if again is None else again.seconds * MILLI,
+            "joules": None if again is None else again.total_joules,
             "dram_bytes": s.traffic[0].dram_bytes,
         }
 
@@ -48,11 +57,11 @@ class TuneTimes:
     execution : str
         Under which: the first that schedules were ranked by.
     best : TunedTime
-        Of the schedule that moves least.
+        Of the schedule that was ranked first.
     baseline : TunedTime or None
         Of the best common order.
     fastest : TunedTime
-        Of all that were simulated.
+        Of all that were simulated, under this execution.
     """
 
     execution: str
@@ -70,17 +79,66 @@ class TuneTimes:
         }
 
 
-def times_of_ties(workload: Workload, ties: Sequence[Tuned], condition: Condition) -> list[float]:
+class Clocked(NamedTuple):
+    """Times schedules of one workload under one condition.
+
+    Attributes
+    ----------
+    workload : Workload
+    condition : Condition
+    rates : Rates
+    power : Power or None
+    """
+
+    workload: Workload
+    condition: Condition
+    rates: Rates
+    power: Power | None
+
+    @classmethod
+    def of(cls, workload: Workload, machine: Machine | None, sms: int, condition: Condition) -> Clocked | None:
+        """None where no time is modelled: no machine, a rate that its file lacks, or a skew."""
+        if machine is None or not (condition.execution.is_reference or condition.execution.is_asynchronous):
+            return None
+        try:
+            rates = sustained_rates(machine, workload.dtype)
+        except InputError:
+            return None
+        return cls(workload, condition, rates, power_of(machine, workload.dtype, sms))
+
+    def by_bytes(self, result: Tuned) -> TunedTime:
+        """From the bytes that it moves, which are known: milliseconds."""
+        config = self.condition.of(result.kernel.config)
+        candidate = Candidate(result.schedule, config)
+        family = kernel_family(self.workload)
+        return TunedTime(
+            result, *as_moved(family, self.workload, candidate, config, result.traffic[0], self.rates, self.power)
+        )
+
+    def by_waves(self, result: Tuned) -> TunedTime:
+        """Simulated again, wave by wave, as `pebble.time` does."""
+        config, family = self.condition.of(result.kernel.config), kernel_family(self.workload)
+        program = family.program(
+            self.workload, readable(family, self.workload, Candidate(result.schedule, config)), config
+        )
+        time = modelled_time(program, config, self.rates)
+        return TunedTime(result, time.seconds, sustained_if_measured(program, config, time, self.power))
+
+
+def times_of_ties(clocked: Clocked | None, ties: Sequence[Tuned]) -> list[float]:
     """Modelled seconds of schedules that move the same; 0 where there is one, or no time is modelled."""
-    rates = _rates(workload, ties[0], condition)
-    if rates is None or len(ties) == 1:
+    if clocked is None or len(ties) == 1:
         return [0.0] * len(ties)
-    seconds = dict(each(lambda s: _seconds(workload, s, condition, rates, known=True), list(ties)))
-    return [seconds[at] for at in range(len(ties))]
+    timed = dict(each(clocked.by_bytes, list(ties)))
+    return [timed[at].seconds for at in range(len(ties))]
 
 
 def tuned_times(
-    workload: Workload, best: Tuned, baseline: Tuned | None, simulated: Sequence[Tuned], condition: Condition
+    clocked: Clocked | None,
+    best: Tuned,
+    baseline: Tuned | None,
+    simulated: Sequence[Tuned],
+    late: Callable[[], bool],
 ) -> TuneTimes | None:
     """The modelled times of the best, of the best common one, and of the fastest; None where no time is modelled.
 
@@ -88,46 +146,24 @@ def tuned_times(
 
     Parameters
     ----------
-    workload : Workload
+    clocked : Clocked or None
+        Under the first condition.
     best, baseline : Tuned
         As they are shown.
     simulated : sequence of Tuned
         All that were, those too that were given up after the first condition.
-    condition : Condition
-        The first.
+    late : callable
+        Whether the time is over: what is not timed wave by wave by then keeps its first time.
     """
-    rates = _rates(workload, best, condition)
-    if rates is None:
+    if clocked is None:
         return None
-    quick = dict(each(lambda s: _seconds(workload, s, condition, rates, known=True), list(simulated)))
-    near = [s for at, s in enumerate(simulated) if quick[at] <= _NEAR * min(quick.values())]
+    quick = dict(each(clocked.by_bytes, list(simulated)))
+    least = min(timed.ranked_seconds for timed in quick.values())
+    near = [timed.schedule for _, timed in sorted(quick.items()) if timed.ranked_seconds <= _NEAR * least]
     fastest = min(near, key=lambda s: s.traffic[0].dram_bytes)
-    three = [TunedTime(s, _seconds(workload, s, condition, rates)) for s in (best, baseline or best, fastest)]
-    least = min(three, key=lambda single: single.seconds)  # in a tie the earlier one
-    return TuneTimes(condition.name, three[0], three[1] if baseline else None, least)
-
-
-def _rates(workload: Workload, result: Tuned, condition: Condition) -> Rates | None:
-    """What its machine sustains; None where no time is modelled: no machine, a rate that its file lacks, or a skew."""
-    machine = result.kernel.target.machine
-    if machine is None or not (condition.execution.is_reference or condition.execution.is_asynchronous):
-        return None
-    try:
-        return sustained_rates(machine, workload.dtype)
-    except InputError:
-        return None
-
-
-def _seconds(workload: Workload, result: Tuned, condition: Condition, rates: Rates, known: bool = False) -> float:
-    """The modelled time of one; from the bytes that it moves, if these are to be taken as known."""
-    family, config = kernel_family(workload), result.kernel.config
-    there = replace(config, execution=condition.execution)
-    there = replace(there, cache_bytes=config.cache_bytes * condition.cache_percent // 100)
-    given = result.schedule
-    program = family.program(workload, family.read_schedule(given) if isinstance(given, TileTable) else given, there)
-    if not known:
-        return modelled_time(program, there, rates).seconds
-    of_operands = [sum(each.values()) for each in result.traffic[0].by_operand().values()]
-    groups = group_of_operands(program, len(of_operands))
-    traffic = np.bincount(groups, of_operands, len(program.groups))
-    return modelled_time(program, there, rates, dram_bytes=[int(each) for each in traffic]).seconds
+    asked = [best, baseline or best, fastest]
+    three = [clocked.by_bytes(schedule) for schedule in asked]
+    for at, timed in each(clocked.by_waves, asked, over=late):
+        three[at] = timed
+    least_of_three = min(three, key=lambda single: single.ranked_seconds)  # in a tie the earlier one
+    return TuneTimes(clocked.condition.name, three[0], three[1] if baseline else None, least_of_three)

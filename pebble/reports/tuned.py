@@ -5,17 +5,17 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 from pebble.errors import InputError
-from pebble.families import kernel_family
 from pebble.models.machine import Machine
 from pebble.reports.simulated_kernel import Bounded, KernelOptions, SimulatedKernel
 from pebble.reports.tune_target import check_execution
 from pebble.schedules.execution import FREE, WAVES, Execution
 from pebble.simulation import Traffic
-from pebble.tuning import Condition, OtherLaunch, Scored, SetAside, measure
-from pebble.workloads.base import Workload
+from pebble.system.parallel import each
+from pebble.tuning import OtherLaunch, Scored, Search, SetAside, measure
 
 LESS_CACHE = 10  # percent, to see how near a cliff is
 LESS = f"with {LESS_CACHE} % less cache"
@@ -41,6 +41,8 @@ class Tuned:
         A named schedule, or a `TileTable`; `pebble.simulate` and `pebble.export` take either.
     traffic : tuple of Traffic
         Under each execution that was asked for.
+    values : tuple of float
+        What was to be least, under each: bytes, seconds or joules.
     bound : Bounded
         What no schedule of this kernel moves less than.
     named : bool
@@ -52,6 +54,7 @@ class Tuned:
     kernel: SimulatedKernel
     schedule: Any
     traffic: tuple[Traffic, ...]
+    values: tuple[float, ...]
     bound: Bounded
     named: bool
 
@@ -59,6 +62,11 @@ class Tuned:
     def worst(self) -> Traffic:
         """Where it moves most."""
         return max(self.traffic, key=lambda t: t.dram_bytes)
+
+    @property
+    def worst_value(self) -> float:
+        """What was to be least, where it is largest."""
+        return max(self.values)
 
     @property
     def ratio(self) -> float:
@@ -78,6 +86,7 @@ class Tuned:
                 for name, t in zip(executions, self.traffic, strict=True)
             },
             "worst_dram_bytes": self.worst.dram_bytes,
+            "worst_value": self.worst_value,
             "lower_bound_bytes": self.bound.bound.bytes,
             "ratio_to_lower_bound": self.ratio,
         }
@@ -130,11 +139,9 @@ def has_set_aside(machine: Machine | None) -> bool:
     return known is not None and int(known[1]) >= _AMPERE
 
 
-def tried_beyond(
-    workload: Workload, options: KernelOptions, best: Scored, baseline: Scored, conditions: Sequence[Condition]
-) -> tuple[Beyond, ...]:
+def tried_beyond(search: Search, options: KernelOptions, best: Scored, baseline: Scored) -> tuple[Beyond, ...]:
     """What both move with less cache, and without a barrier, or with one where blocks run free."""
-    family = kernel_family(workload)
+    family, workload, conditions = search.family, search.workload, search.conditions
     first = conditions[0]
     other, barrier = WAVES, "with a barrier before each wave"
     if not first.execution.is_asynchronous:
@@ -149,8 +156,11 @@ def tried_beyond(
             continue
         try:
             check_execution(workload, options, condition)
-            traffic = [measure(family, workload, s.candidate, condition).dram_bytes for s in (best, baseline)]
+            work = partial(measure, family, workload, condition=condition)
+            asked = [s.candidate for s in (best, baseline)]
+            traffic = {at: answer.dram_bytes for at, answer in each(work, asked, over=search.is_late)}
         except InputError:  # a family or a schedule that runs in waves only
             continue
-        results.append(Beyond(what, traffic[0], traffic[1]))
+        if len(traffic) == len(asked):
+            results.append(Beyond(what, traffic[0], traffic[1]))
     return tuple(results)

@@ -37,8 +37,18 @@ def run_table(table: TileTable, config: KernelConfig, residual: bool = False) ->
 def table_program(table: TileTable, config: KernelConfig, residual: bool = False) -> Program:
     """What a table's kernel does, in waves or free-running; errors as for `table_kernel`."""
     kernel = table_kernel(table, residual)
-    phases = asynchronous_phases(table, kernel) if config.execution.is_asynchronous else table_phases(table, kernel)
-    return Program(kernel.layout, [Group(phases, config.wave_blocks)])
+    if not config.execution.is_asynchronous:
+        return Program(kernel.layout, [Group(table_phases(table, kernel), config.wave_blocks)])
+    return Program(kernel.layout, [Group(asynchronous_phases(table, kernel), min(launched(table), config.wave_blocks))])
+
+
+def launched(table: TileTable) -> int:
+    """Blocks that a table is launched with: fewer than can run at once where all its full waves leave slots empty."""
+    starts = table.wave_starts()
+    key = np.stack((table.column("phase"), table.column("product")))[:, starts]
+    followed = ~np.any(key[:, 1:] != key[:, :-1], axis=0)  # by a wave of the same blocks: such a wave is full
+    used = table.column("slot")[starts[1:] - 1][followed] + 1
+    return int(used.max(initial=0)) or table.launch.wave_blocks
 
 
 def _closed_form(table: TileTable, config: KernelConfig) -> CacheCounts | None:

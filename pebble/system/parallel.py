@@ -132,7 +132,10 @@ def cores() -> int:
 
 
 def each(
-    work: Callable[[Item], Answer], items: Sequence[Item], jobs: int | None = None
+    work: Callable[[Item], Answer],
+    items: Sequence[Item],
+    jobs: int | None = None,
+    over: Callable[[], bool] | None = None,
 ) -> Iterator[tuple[int, Answer]]:
     """Do some work on each of some things, side by side.
 
@@ -144,6 +147,8 @@ def each(
         They are begun in their order.
     jobs : int, optional
         Threads; by default one a core. With one, or inside another `each`, everything runs in the caller's thread.
+    over : callable, optional
+        Asked while answers are waited for: once it is true there are no more, and what has begun is left.
 
     Yields
     ------
@@ -161,7 +166,7 @@ def each(
     [(0, 3), (1, 2)]
     """
     threads = min(cores() if jobs is None else jobs, len(items))
-    if threads <= 1 or _here.workers is not None:
+    if not items or _here.workers is not None or (threads <= 1 and over is None):
         for index, item in enumerate(items):
             yield index, work(item)
         return
@@ -180,11 +185,13 @@ def each(
             finally:
                 workers.release()
 
-    for _ in range(threads):
+    for _ in range(max(1, threads)):
         threading.Thread(target=run, daemon=True, name="pebble-each").start()
     try:
         for _ in items:
             while True:  # a wait without end is not interrupted by a signal that another thread receives
+                if over is not None and over():
+                    return
                 try:
                     index, answer, error = answers.get(timeout=_POLL_SECONDS)
                     break

@@ -218,19 +218,14 @@ def _measured(search: Search, scored: Scored, condition: Condition, policy: str 
 def _tried(search: Search, what: str, work: Callable[[Trial], Answer | None], trials: Sequence[Trial]) -> list[Answer]:
     """The answers in the order of the trials, those that there are when the time is over or somebody interrupts."""
     result: dict[int, Answer] = {}
-
-    def is_over() -> bool:  # of the whole time: the search leaves some
-        search.why_over = search.why_over or search.clock.why_over()
-        return search.why_over == "interrupted" or search.clock.why_over() is not None
-
-    if is_over():
+    if search.is_late():
         return []
     try:
-        for done, (i, answer) in enumerate(each(work, trials), 1):
+        for done, (i, answer) in enumerate(each(work, trials, over=search.is_late), 1):
             if answer is not None:
                 result[i] = answer
             search.progress(what, done, len(trials))
-            if is_over():
+            if search.is_late():
                 break
     except KeyboardInterrupt:
         search.why_over = "interrupted"

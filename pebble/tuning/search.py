@@ -11,12 +11,14 @@ from typing import Any
 
 from pebble.errors import InputError
 from pebble.families import FAMILIES, KernelFamily, kernel_family
-from pebble.families.spaces.candidate import Candidate, Condition, estimated_bytes, measure
+from pebble.families.spaces.candidate import Candidate, Condition, measure
 from pebble.families.spaces.space import Space
 from pebble.schedules.recipes import SHIFTING, Recipe
 from pebble.simulation import KernelConfig, Traffic
 from pebble.system.clock import Clock
 from pebble.system.parallel import each
+from pebble.traces import LINE_BYTES
+from pebble.tuning.objectives import Look, Objective
 from pebble.tuning.progress import Progress, silent
 from pebble.workloads.base import Workload
 
@@ -31,9 +33,13 @@ _FAR, _FAR_BASELINE = (
     2.0,
 )  # a named schedule that looks worse than this times the best is simulated only if all are
 FREE_STEPS = 20_000_000  # steps of blocks that are simulated in a few seconds
+EFFORT_LINES = 200_000_000  # loads that simulations follow at most, for each second of the limit: 0.2 s of one core
+_LEAST_KEPT = 3
+_FREE_EFFORT = 2  # a simulation of blocks that run free takes about so many times as long
 _AT_ONCE = 8
-_SHARE = 0.9  # of the time, the rest is for what is tried beside
+_SHARE = 0.8  # of the time, the rest is for what is tried beside
 _WORTH = 1.04  # a neighbour is simulated if it looks no worse than this times what was found
+_NOTHING = Look(inf, inf)
 
 
 def space_of(workload: Workload) -> Space[Any, Any]:
@@ -62,6 +68,7 @@ class Scored:
 
     candidate: Candidate
     traffic: tuple[Traffic, ...]
+    values: tuple[float, ...]  #: what the objective makes of each
     baseline: bool = False  #: a named schedule with its customary number
     named: bool = False  #: a named schedule
 
@@ -69,6 +76,11 @@ class Scored:
     def worst_bytes(self) -> int:
         """The most that it moves under any of them."""
         return max(t.dram_bytes for t in self.traffic)
+
+    @property
+    def worst(self) -> float:
+        """The objective where it is largest."""
+        return max(self.values)
 
 
 @dataclass
@@ -81,11 +93,15 @@ class Search:
     configs : sequence of KernelConfig
         One for each block tile.
     conditions : sequence of Condition
-        Under each of which a schedule is to move little; the first decides what is simulated under the others.
+        Under each of which a schedule is to do well; the first decides what is simulated under the others.
+    objective : Objective
+        What is to be least.
     clock : Clock
+        Its seconds say how much is simulated, counted in loads of lines: the same on a machine that is busy. It is a
+        guard besides.
     progress : callable
     keep : int
-        How many of the best are simulated under every condition.
+        How many of the best are simulated under every condition, if the effort suffices; three at least.
     seconds : dict of key to float
         Modelled times of those that tie for the first place, once they are known: the fastest is the best.
     """
@@ -94,13 +110,16 @@ class Search:
     workload: Workload
     configs: Sequence[KernelConfig]
     conditions: Sequence[Condition]
+    objective: Objective
     clock: Clock
     progress: Progress = silent
     keep: int = 10
-    looks: dict[tuple[str, str], float] = field(default_factory=dict)
+    looks: dict[tuple[str, str], Look] = field(default_factory=dict)
     scored: dict[tuple[str, str], Scored] = field(default_factory=dict)
     _kinds: dict[tuple[str, str], tuple[bool, bool]] = field(default_factory=dict)
     _error: InputError | None = None
+    _spent: float = 0.0
+    left_out: Sequence[Condition] = ()  #: of the conditions, for want of time
     why_over: str | None = None
     seconds: dict[tuple[str, str], float] = field(default_factory=dict)
 
@@ -108,6 +127,11 @@ class Search:
     def space(self) -> Space[Any, Any]:
         """What can be tried."""
         return space_of(self.workload)
+
+    @property
+    def effort(self) -> float:
+        """Loads of lines that simulations may follow; none is begun that would go beyond."""
+        return EFFORT_LINES * self.clock.seconds
 
     def run(self) -> None:
         """Search until nothing better is near, the time is over or somebody interrupts.
@@ -123,19 +147,25 @@ class Search:
             self._run()
             self._finish_baseline()
         except KeyboardInterrupt:
-            if not self.ranked():
-                raise
             self.why_over = "interrupted"
+            if not self.scored:
+                raise
+        reached = max((len(s.traffic) for s in self.scored.values()), default=len(self.conditions))
+        self.left_out, self.conditions = self.conditions[reached:], self.conditions[:reached]
         if not self.ranked():
             raise self._error or InputError("tune: no schedule was simulated in time, expected a longer --time-limit.")
 
     def ranked(self) -> list[Scored]:
-        """What was simulated under every condition, the least worst case first; in a tie the fastest, then by name."""
+        """What was simulated under every condition, the least worst case first.
+
+        In a tie what moves least in its worst case, then the fastest, then by name.
+        """
         whole = [s for s in self.scored.values() if len(s.traffic) == len(self.conditions)]
-        seconds = self.seconds
+        seconds, least = self.seconds, self.objective.tie * min((s.worst for s in whole), default=inf)
         return sorted(
             whole,
             key=lambda s: (
+                max(s.worst, least),
                 s.worst_bytes,
                 seconds.get(s.candidate.key, 0),
                 not s.baseline,
@@ -145,9 +175,10 @@ class Search:
         )
 
     def ties(self) -> list[Scored]:
-        """Those of `ranked` that move as little as the first."""
+        """Those of `ranked` that are as good as the first, and move as little."""
         ranked = self.ranked()
-        return [s for s in ranked if s.worst_bytes == ranked[0].worst_bytes]
+        near = self.objective.tie * min(s.worst for s in ranked)
+        return [s for s in ranked if s.worst_bytes == ranked[0].worst_bytes and s.worst <= near]
 
     @property
     def named_count(self) -> tuple[int, int]:
@@ -168,8 +199,9 @@ class Search:
         self._simulate("simulating what looks best", list(dict.fromkeys(first)))
         self._refine()
         rest = [c for c in promising if self._kinds[c.key][1]]
-        least = self.looks[promising[0].key] if promising else inf
-        near = [c for c in rest if self.looks[c.key] <= (_FAR_BASELINE if self._kinds[c.key][0] else _FAR) * least]
+        least = self.looks[promising[0].key].value if promising else inf
+        far, far_baseline = (self.objective.within(factor) * least for factor in (_FAR, _FAR_BASELINE))
+        near = [c for c in rest if self.looks[c.key].value <= (far_baseline if self._kinds[c.key][0] else far)]
         self._simulate("simulating other named schedules", near)
         if sum(map(self.block_steps, rest)) <= FREE_STEPS:
             self._simulate("simulating the rest of the named", rest)
@@ -192,9 +224,10 @@ class Search:
         """The tiles that look best by a few of their candidates."""
         thin = [[*pool[::_THIN]] for pool in pools]
         self._look("looking at a few", [candidate for pool in thin for candidate in pool])
-        best = [min(self.looks.get(c.key, inf) for c in pool) for pool in thin]
+        best = [min(self.looks.get(c.key, _NOTHING).value for c in pool) for pool in thin]
         order = sorted(range(len(pools)), key=lambda i: best[i])
-        kept = [i for i in order[:_TILES] if best[i] <= _NEAR_TILE * best[order[0]]]
+        near = self.objective.within(_NEAR_TILE) * best[order[0]]
+        kept = [i for i in order[:_TILES] if best[i] <= near]
         for i in set(order) - set(kept):
             for candidate in pools[i]:
                 del self._kinds[candidate.key]
@@ -202,55 +235,76 @@ class Search:
 
     def _promising(self, candidates: Iterable[Candidate]) -> list[Candidate]:
         """What was looked at and not simulated, the best look first."""
-        left = [c for c in candidates if c.key not in self.scored and self.looks.get(c.key, inf) < inf]
-        return sorted(left, key=lambda c: self.looks[c.key])
+        looks = self.looks
+        left = [c for c in candidates if c.key not in self.scored and looks.get(c.key, _NOTHING).value < inf]
+        least = self.objective.tie * min((looks[c.key].value for c in left), default=inf)
+        return sorted(left, key=lambda c: (max(looks[c.key].value, least), looks[c.key].dram_bytes, c.key))
 
     def _look(self, what: str, candidates: Sequence[Candidate]) -> None:
         fresh = [c for c in candidates if c.key not in self.looks]
-        for done, (i, look) in enumerate(each(self._glanced, fresh), 1):
+        for done, (i, look) in enumerate(each(self.objective.look, fresh, over=self._has_looked), 1):
             self.looks[fresh[i].key] = look
             self.progress(what, done, len(fresh))
-            if self._is_over():
-                return
-
-    def _glanced(self, candidate: Candidate) -> float:
-        return estimated_bytes(self.family, self.space, self.workload, candidate)
 
     def _simulate(self, what: str, candidates: Sequence[Candidate]) -> None:
         """In full, a few at a time, under one condition after the other as long as one can be among the best."""
         fresh = [c for c in candidates if c.key not in self.scored]
+        keep = self._kept(fresh[0]) if fresh else self.keep
         for start in range(0, len(fresh), _AT_ONCE):
             left = fresh[start : start + _AT_ONCE]
             for condition in self.conditions:
-                bar = sorted(s.worst_bytes for s in self.ranked())[self.keep - 1 : self.keep]
+                bar = sorted(s.worst for s in self.ranked())[keep - 1 : keep]
                 left = [c for c in left if not bar or c.key not in self.scored or self.worst(c) <= bar[0]]
-                for n, traffic in each(partial(self._measured, condition=condition), left):
-                    self._note(left[n], traffic)
+                left = [c for c in left if self._allowed(c, condition)]
+                work = partial(self._measured, condition=condition)
+                for n, answer in each(work, left, over=self._has_to_end):
+                    self._note(left[n], answer)
+                if self._has_to_end():
+                    return
                 left = [c for c in left if c.key in self.scored]
             self.progress(what, min(start + _AT_ONCE, len(fresh)), len(fresh))
-            if self._is_over():
-                return
 
     def block_steps(self, candidate: Candidate) -> float:
         """About so many steps of blocks that its simulation follows."""
         config = candidate.config
         return self.space.least_time(self.workload, config) * config.wave_blocks / self.space.step(config.tile)
 
-    def worst(self, candidate: Candidate) -> int:
-        """The most that a candidate moves under the conditions that it was simulated under."""
-        return self.scored[candidate.key].worst_bytes
+    def _cost(self, candidate: Candidate, condition: Condition) -> float:
+        """Lines that its simulation follows, about."""
+        tile, times = candidate.config.tile, _FREE_EFFORT if condition.execution.is_asynchronous else 1
+        lines = (tile.bm + tile.bn) * tile.bk * self.workload.in_bytes / LINE_BYTES
+        return lines * times * self.block_steps(candidate)
 
-    def _note(self, candidate: Candidate, traffic: Traffic | None) -> None:
-        if traffic is not None:
+    def _allowed(self, candidate: Candidate, condition: Condition) -> bool:
+        """Whether the effort that is left covers its simulation, which is charged; until there is an answer it does."""
+        cost = self._cost(candidate, condition)
+        if self._spent + cost > self.effort and self.ranked():
+            return False
+        self._spent += cost
+        return True
+
+    def _kept(self, candidate: Candidate) -> int:
+        """How many are simulated under every condition: for that a half of all effort is meant."""
+        beside = sum(self._cost(candidate, condition) for condition in self.conditions[1:])
+        return max(_LEAST_KEPT, min(self.keep, int(self.effort / 2 / beside))) if beside else self.keep
+
+    def worst(self, candidate: Candidate) -> float:
+        """The objective of a candidate where it is largest of the conditions that it was simulated under."""
+        return self.scored[candidate.key].worst
+
+    def _note(self, candidate: Candidate, answer: tuple[Traffic, float] | None) -> None:
+        if answer is not None:
             before = self.scored.get(candidate.key)
             baseline, named = self._kinds.get(candidate.key, (False, False))
+            traffic, values = (before.traffic, before.values) if before else ((), ())
             self.scored[candidate.key] = Scored(
-                candidate, (*(before.traffic if before else ()), traffic), baseline, named
-            )
+                candidate, (*traffic, answer[0]), (*values, answer[1]), baseline, named
+            )  # fmt: skip
 
-    def _measured(self, candidate: Candidate, condition: Condition) -> Traffic | None:
+    def _measured(self, candidate: Candidate, condition: Condition) -> tuple[Traffic, float] | None:
         try:
-            return measure(self.family, self.workload, candidate, condition)
+            traffic = measure(self.family, self.workload, candidate, condition)
+            return traffic, self.objective.value(candidate, condition, traffic)
         except InputError as error:  # a schedule that this tile or this cache cannot take
             self._error = error
             return None
@@ -258,10 +312,14 @@ class Search:
     def _finish_baseline(self) -> None:
         """The best common schedule under every condition, though others leave it behind."""
         while baseline := [s for s in self.scored.values() if s.baseline]:
-            best = min(baseline, key=lambda s: (s.worst_bytes, s.candidate.key))
+            best = min(baseline, key=lambda s: (s.worst, s.worst_bytes, s.candidate.key))
             if len(best.traffic) == len(self.conditions):
                 return
-            self._note(best.candidate, self._measured(best.candidate, self.conditions[len(best.traffic)]))
+            condition = self.conditions[len(best.traffic)]
+            answers = dict(each(partial(self._measured, condition=condition), [best.candidate], over=self.is_late))
+            if not answers:
+                return
+            self._note(best.candidate, answers[0])
 
     def _refine(self) -> None:
         expanded: set[tuple[str, str]] = set()
@@ -275,8 +333,9 @@ class Search:
                 return
             fresh = [c for c in {c.key: c for c in children}.values() if c.key not in self.scored]
             self._look("looking beside the best", fresh)
-            least = min(self.looks.get(s.candidate.key, inf) for s in self.ranked()[:_PARENTS])
-            worth = [c for c in self._promising(fresh) if self.looks[c.key] <= _WORTH * least]
+            least = min(self.looks.get(s.candidate.key, _NOTHING).value for s in self.ranked()[:_PARENTS])
+            near = self.objective.within(_WORTH) * least
+            worth = [c for c in self._promising(fresh) if self.looks[c.key].value <= near]
             self._simulate("simulating beside the best", worth[:_CHILDREN])
 
     def _children(self, candidate: Candidate) -> list[Candidate]:
@@ -287,6 +346,19 @@ class Search:
         return [Candidate(near, config) for near in self.space.near(self.workload, recipe, config)]
 
     def _is_over(self) -> bool:
-        """Whether no more should be done."""
+        """Whether no more should be looked at or begun."""
         self.why_over = self.why_over or self.clock.why_over(_SHARE)
         return self.why_over is not None
+
+    def _has_looked(self) -> bool:
+        """Whether looks should end: not before there is one."""
+        return bool(self.looks) and self._is_over()
+
+    def _has_to_end(self) -> bool:
+        """Whether what is being simulated should be left: not before there is an answer under the first condition."""
+        return bool(self.scored) and self._is_over()
+
+    def is_late(self) -> bool:
+        """Whether the whole time is over, or somebody asked to stop."""
+        self.why_over = self.why_over or self.clock.why_over()
+        return self.why_over == "interrupted" or self.clock.why_over() is not None

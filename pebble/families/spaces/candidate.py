@@ -33,6 +33,11 @@ class Condition:
         """As the user writes it."""
         return self.execution.name + f"@{self.cache_percent}" * (self.cache_percent != 100)
 
+    def of(self, config: KernelConfig) -> KernelConfig:
+        """The kernel under it."""
+        cache_bytes = config.cache_bytes * self.cache_percent // 100
+        return replace(config, execution=self.execution, cache_bytes=cache_bytes)
+
 
 IN_WAVES = Condition()
 
@@ -59,6 +64,12 @@ def runnable(workload: Workload, candidate: Candidate, **about: Any) -> Any:
     return candidate.plan.table(workload, replace(launch, cache_bytes=config.cache_bytes))
 
 
+def readable(family: KernelFamily[Any, Any], workload: Workload, candidate: Candidate) -> Any:
+    """What the family makes a program of: the named schedule itself, or a schedule of the table."""
+    schedule = runnable(workload, candidate)
+    return family.read_schedule(schedule) if isinstance(schedule, TileTable) else schedule
+
+
 def measure(
     family: KernelFamily[Any, Any],
     workload: Workload,
@@ -67,9 +78,8 @@ def measure(
     policy: str | None = None,
 ) -> Traffic:
     """What it moves, through another cache model if one is given; errors as `KernelFamily.simulate`."""
-    config = candidate.config
-    cache_bytes = config.cache_bytes * condition.cache_percent // 100
-    there = replace(config, execution=condition.execution, cache_bytes=cache_bytes, policy=policy or config.policy)
+    there = condition.of(candidate.config)
+    there = replace(there, policy=policy or there.policy)
     return moved(family, workload, runnable(workload, candidate), there)
 
 

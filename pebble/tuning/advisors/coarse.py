@@ -14,7 +14,8 @@ from typing import Any, NamedTuple
 
 from pebble.errors import InputError
 from pebble.families.base import KernelFamily
-from pebble.families.spaces.candidate import Candidate, estimated_traffic, runnable
+from pebble.families.spaces.candidate import Candidate, estimated_traffic, readable
+from pebble.schedules.execution import FREE
 from pebble.schedules.kernel import Work
 from pebble.schedules.tables.registry import KERNELS
 from pebble.schedules.tile import TileShape
@@ -119,8 +120,13 @@ class QuickLook(NamedTuple):
 
 
 def quick_look(
-    family: KernelFamily[Any, Any], workload: Workload, candidate: Candidate, rates: Rates, power: Power | None
-) -> QuickLook:  # fmt: skip
+    family: KernelFamily[Any, Any],
+    workload: Workload,
+    candidate: Candidate,
+    rates: Rates,
+    power: Power | None,
+    free: bool = False,
+) -> QuickLook:
     """Bytes, time and energy of one tile and order in waves, without a simulation: one to three ms for a product.
 
     Bytes are those of an LRU in closed form (`estimated_traffic`), time is that of its waves in counts, and requests
@@ -134,6 +140,8 @@ def quick_look(
     rates : Rates
     power : Power or None
         Of the chip, as `power_of` gives it.
+    free : bool
+        Whether requests are merged as those of blocks that run free; bytes are those of waves all the same.
     """
     config = candidate.config
     if family.space is None:
@@ -147,8 +155,9 @@ def quick_look(
     time = coarse_time(
         workload, config.tile, config.stages, config.sms, config.blocks_per_sm, rates, moves
     )  # fmt: skip
-    program = family.program(workload, runnable(workload, candidate), config)
+    program = family.program(workload, readable(family, workload, candidate), config)
     throttled = throttled_seconds(program.flops, config.sms, rates, time.seconds)
     time = replace(time, seconds=time.seconds + throttled, throttled_seconds=throttled)
-    again = sustained_if_measured(program, config, time, power, _SAMPLED_WAVES)
+    there = replace(config, execution=FREE) if free else config
+    again = sustained_if_measured(program, there, time, power, _SAMPLED_WAVES)
     return QuickLook(traffic, time.seconds, again)
