@@ -15,6 +15,7 @@ from functools import cached_property
 from typing import NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from pebble.models.caches import CacheCounts
 from pebble.timing.sustained import Rates
@@ -156,17 +157,16 @@ class ModelledTime:
 
         DRAM and the rest of a wave overlap the less the nearer they are: two that are equal take 1.19 of one.
         """
-        parts = self._parts
-        together = sum(n * (_both(core * slower, dram) + around * slower) for core, dram, around, n in parts)
-        return together + self.launch_seconds
+        core, dram, around = self._parts
+        return float(np.sum(_both(core * slower, dram))) + around * slower + self.launch_seconds
 
     @cached_property
-    def _parts(self) -> list[tuple[float, float, float, int]]:
-        """Of all but DRAM, of DRAM, and around; how many waves are such, or one where blocks run free."""
+    def _parts(self) -> tuple[NDArray[np.float64], NDArray[np.float64], float]:
+        """Of each wave all but DRAM, and DRAM, or of all where blocks run free; and what is around them all."""
         if not self.waves:
-            return [(self.busy_seconds, self.dram_seconds, 0.0, 1)]
-        waves = Counter(self.waves).items()
-        return [(max(w[1:4] + w[5:6]), w.dram_seconds, w.around_seconds, count) for w, count in waves]
+            return np.array([self.busy_seconds]), np.array([self.dram_seconds]), 0.0
+        needs = np.array(self.waves)[:, 1:]
+        return needs[:, [0, 1, 2, 4]].max(axis=1), needs[:, 3], float(needs[:, 5].sum())
 
     @property
     def binds(self) -> dict[str, int]:
@@ -179,10 +179,11 @@ class ModelledTime:
         return {BINDS[int(np.argmax(sums))]: 1}
 
 
-def _both(single: float, other: float) -> float:
-    """Of two that overlap, not quite."""
-    longer = max(single, other)
-    return longer * (1 + (min(single, other) / longer) ** _OVERLAP) ** (1 / _OVERLAP) if longer else 0.0
+def _both(some: NDArray[np.float64], others: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Of two that overlap, not quite, each."""
+    longer = np.maximum(np.maximum(some, others), np.finfo(np.float64).tiny)
+    result: NDArray[np.float64] = longer * (1 + (np.minimum(some, others) / longer) ** _OVERLAP) ** (1 / _OVERLAP)
+    return result
 
 
 def throttled_seconds(flops: float, sms: int, rates: Rates, seconds: float) -> float:

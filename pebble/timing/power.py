@@ -18,7 +18,7 @@ check. What a chip draws besides, :math:`P_0`, and the square were not fitted bu
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from typing import NamedTuple
 
@@ -34,7 +34,7 @@ STATIC_WATTS, LIMIT_WATTS = 100.0, 700.0
 REFERENCE_MHZ = 1558.0
 BLOCK_A_TILE = 1.29  # cycles of a TMA kernel with one block a tile, over those of a persistent one
 MEASURED_DTYPES = ("bf16", "fp16")
-_LEAST_MHZ, _HALVINGS = 300.0, 30
+_LEAST_MHZ, _NEAR_MHZ = 300.0, 1e-6
 
 
 class Power(NamedTuple):
@@ -172,15 +172,31 @@ def at_limit(time: ModelledTime, flops: float, requested: Requested, power: Powe
         joules |= {"dram": dram, "static": power.static_watts * seconds}
         return Sustained(seconds, mhz, joules, limited, requested)
 
-    def too_much(mhz: float) -> bool:
+    def too_much(mhz: float) -> float:
+        """Joules beyond those that the limit leaves; it grows with the clock."""
         spared = (power.limit_watts - power.static_watts) * time.seconds_at(power.reference_mhz / mhz * cycles)
-        return whole * (mhz / power.reference_mhz) ** 2 + dram > spared
+        return whole * (mhz / power.reference_mhz) ** 2 + dram - spared
 
     whole, most = sum(core.values()), min(power.boost_mhz, power.reference_mhz * cycles)
-    if not too_much(most):
+    if (beyond := too_much(most)) <= 0:
         return at(most, False)
-    low, high = _LEAST_MHZ, most
-    for _ in range(_HALVINGS):
-        middle = (low + high) / 2
-        low, high = (low, middle) if too_much(middle) else (middle, high)
-    return at(low, True)
+    if (short := too_much(_LEAST_MHZ)) >= 0:
+        return at(_LEAST_MHZ, True)
+    return at(_root(too_much, (_LEAST_MHZ, short), (most, beyond)), True)
+
+
+def _root(of: Callable[[float], float], low: tuple[float, float], high: tuple[float, float]) -> float:
+    """Where a function that grows is 0, between two points with their values; false position, as Illinois has it."""
+    (left, below), (right, above), at = low, high, low[0]
+    while right - left > _NEAR_MHZ:
+        before, at = at, (left * above - right * below) / (above - below)
+        value = of(at)
+        if abs(at - before) <= _NEAR_MHZ:
+            break
+        if value > 0:
+            right, above = at, value
+            below /= 2
+        else:
+            left, below = at, value
+            above /= 2
+    return at

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
+from functools import lru_cache
 
 from pebble.errors import InputError, UnknownNameError, check_text
 from pebble.schedules.orders.base import MAX_NUMBER, OrderInfo, OrderParams
@@ -20,7 +21,19 @@ REGISTRY: dict[str, OrderInfo] = {
 ALL_ORDERS: tuple[str, ...] = tuple(info.name for info in REGISTRY.values())
 
 SAWTOOTH = "sawtooth"
+_KEPT_TILES = 1 << 16  # a search asks for one order of one grid a few times in a row
 _NUMBERED = re.compile(r"(?P<base>.+?)-(?P<number>[+-]?[0-9][0-9.]*)")
+
+
+def _built(info: OrderInfo, rows: int, cols: int, number: int, params: OrderParams) -> Tiles:
+    return info.build(rows, cols, number, params)
+
+
+@lru_cache(maxsize=8)
+def _kept(info: OrderInfo, rows: int, cols: int, number: int, params: OrderParams) -> Tiles:
+    tiles = _built(info, rows, cols, number, params)
+    tiles.setflags(write=False)  # the same for all who ask
+    return tiles
 
 
 @dataclass(frozen=True)
@@ -100,7 +113,8 @@ class TileOrder:
         [[0, 0], [1, 0], [0, 1], [1, 1]]
         """
         rows, cols = check_grid(rows, cols)
-        return self.info.build(rows, cols, self.number or 0, params or OrderParams())
+        build = _kept if rows * cols <= _KEPT_TILES else _built
+        return build(self.info, rows, cols, self.number or 0, params or OrderParams())
 
     def __str__(self) -> str:
         return self.name
