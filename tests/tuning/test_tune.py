@@ -58,7 +58,7 @@ def named(workload: Workload, config: KernelConfig) -> list[Any]:
 @pytest.mark.parametrize("seed", range(9))
 def test_never_worse_than_a_named_schedule_and_never_below_the_bound(seed: int) -> None:
     workload, chip = random_case(seed)
-    result = tune(workload, robust="waves", **chip)
+    result = tune(workload, robust="waves", time_limit=600, **chip)
     family, config = kernel_family(workload), result.best.kernel.config
     traffic = []
     for schedule in named(workload, config):
