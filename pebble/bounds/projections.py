@@ -314,8 +314,12 @@ class ByProjections(SingleClaim):
     def text(self, traffic: Mapping[str, int]) -> str:
         """The inequality with its exponents, and the sum."""
         problem, (small, count) = self.problem, self.shares[0]
-        names = [f"x_{{{n + 1}}}" for n in range(len(problem.arrays) - 1)] + ["x_C"]
-        powers = r"\,".join(f"{x}^{{{s:.4f}}}" for x, s in zip(names, self.exponents, strict=True) if s > 5e-5)
+        together = dict.fromkeys(problem.arrays, 0.0)
+        for array, s in zip(problem.arrays, self.exponents, strict=True):
+            together[array] += s
+        out, factor = problem.arrays[-1], f"{problem.symmetry}\\," * (problem.symmetry > 1)
+        names = {array: rf"({factor}x_C)" if array == out else f"x_{{{array + 1}}}" for array in together}
+        powers = r"\,".join(f"{names[array]}^{{{s:.4f}}}" for array, s in together.items() if s > 5e-5)
         limits = [
             max(0.0, 1 - sum(s for s, f in zip(self.exponents, problem.coordinates.fixed, strict=True) if n in f))
             for n in range(len(problem.coordinates.limits))
@@ -346,7 +350,7 @@ class ByProjections(SingleClaim):
         {symmetric}{summed}
         ## Projections
 
-        With $x_j$ the values of the $j$-th operand that $v$ points meet, and $x_C$ the cells, the inequality of Hölder,
+        With $x_j$ the values of the $j$-th array that $v$ points meet, and $x_C$ the cells, the inequality of Hölder,
         Brascamp and Lieb with exponents of its linear program (rounded here; the certificate has fractions) says
 
         $$ v \le {powers}

@@ -77,6 +77,13 @@ def _print(result: Audit, top: int) -> None:
     print(_output.table(headers, rows, left=2, keep=("alone", "fused")))
     if len(shown) < len(result.floors):
         say(f"{len(result.floors) - len(shown)} operations that move less: --top N")
+    if result.written_out:
+        print()
+    for found in result.written_out[:3]:
+        say(
+            f"attention is written out in {', '.join(found.operations)}: {format_bytes(found.alone_bytes)} at least in "
+            f"kernels of their own, {format_bytes(found.fused_bytes)} in one"
+        )
     if result.between:
         print()
         say("kept on chip, these save most, at most:")

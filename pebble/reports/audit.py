@@ -77,6 +77,20 @@ class Between:
         return {"tensor": self.name, "bytes": self.bytes, "writer": self.writer, "readers": list(self.readers)}
 
 
+@dataclass(frozen=True)
+class WrittenOut:
+    """Attention in several operations: a product, a softmax of it, a product with that."""
+
+    operations: tuple[str, ...]
+    alone_bytes: int  #: one kernel an operation
+    fused_bytes: int  #: what comes from outside, and the result, once
+
+    def to_json(self) -> dict[str, Any]:
+        """Plain data for ``--json``."""
+        fields = {"alone_bytes": self.alone_bytes, "fused_bytes": self.fused_bytes}
+        return {"operations": list(self.operations), **fields}
+
+
 @dataclass(frozen=True, repr=False)
 class Audit(Report):
     """The floors of a graph of operations.
@@ -205,6 +219,37 @@ class Audit(Report):
                 results.append(Between(name, moved, operation.name, tuple(reader.name for reader in readers)))
         return tuple(sorted(results, key=lambda item: -item.bytes))
 
+    @cached_property
+    def written_out(self) -> tuple[WrittenOut, ...]:
+        """Attention that is written out, and what it moves as one kernel at least."""
+        graph, alone = self.graph, {floor.operation.name: floor.alone_bytes for floor in self.floors}
+        writers = {use.tensor: operation for operation in graph.operations for use in operation.writes}
+        results = []
+        for softmax in (operation for operation in graph.operations if operation.kind == "softmax"):
+            back, here = [softmax], softmax
+            while here.kind in ("softmax", "elementwise") and here.reads:
+                found = writers.get(graph.root(here.reads[0].tensor))
+                if found is None:
+                    break
+                here = found
+                back.append(here)
+            onward, there = list[Operation](), softmax
+            while there.kind in ("softmax", "elementwise"):
+                readers = graph.readers.get(there.writes[0].tensor, ())
+                if len(readers) != 1:
+                    break
+                there = readers[0]
+                onward.append(there)
+            if here.kind != "product" or there.kind != "product":
+                continue
+            chain = [*reversed(back), *onward]
+            inside = {use.tensor for operation in chain[:-1] for use in operation.writes}
+            reads = [use for op in chain for use in op.reads if graph.root(use.tensor) not in inside]
+            least = graph.bytes_of(reads) + graph.bytes_of(chain[-1].writes)
+            names = tuple(operation.name for operation in chain)
+            results.append(WrittenOut(names, sum(alone[name] for name in names), least))
+        return tuple(results)
+
     def summary(self) -> str:
         return (
             f"{self.graph.name} on {self.gpu.name}: at least {format_bytes(self.floor_bytes)}, "
@@ -231,6 +276,7 @@ class Audit(Report):
             "operations": self.rows(),
             "views": self.graph.views,
             "between": [item.to_json() for item in self.between],
+            "attention_written_out": [item.to_json() for item in self.written_out],
             "unknown": [floor.operation.name for floor in self.unknown],
         }
 

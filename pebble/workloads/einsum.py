@@ -73,7 +73,8 @@ class Einsum(Workload):
     def shape_text(self) -> str:
         sizes = " ".join(f"{index}={size}" for index, size in self.sizes)
         shared = f" operands={','.join(self.operand_names)}" if self.operand_names else ""
-        return f"{self.subscripts} {sizes}{shared}"
+        written = " as written" * (len(self.nest.inputs) > 2)  # contracted by pairs it is another computation
+        return f"{self.subscripts}{written} {sizes}{shared}"
 
     @property
     def multiply_adds(self) -> int:

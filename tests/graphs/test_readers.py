@@ -91,6 +91,10 @@ def test_attention_written_out_stays_on_chip() -> None:
     result, fused = audit(written, q, k, v), audit(torch.nn.functional.scaled_dot_product_attention, q, k, v)
     assert result.floor_bytes == fused.floor_bytes == 2 * 4 * q.numel()
     assert result.alone_bytes > 3 * 2 * 2 * 4 * 128 * 128
+    (found,) = result.written_out
+    assert found.operations == ("matmul", "mul", "softmax", "matmul_1")
+    assert found.fused_bytes == result.floor_bytes and found.alone_bytes == result.alone_bytes
+    assert not fused.written_out
     assert result.between[0].bytes == 2 * 2 * 2 * 4 * 128 * 128
 
 
