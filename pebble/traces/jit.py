@@ -67,7 +67,27 @@ def _numba() -> Any:
     event = import_module("numba.core.event")
     event.Listener.register(_Listener)
     event.register("numba:compile", _Listener())
+    _forget_what_is_gone(import_module("numba.core.caching").IndexDataCacheFile)
     return import_module("numba")
+
+
+def _forget_what_is_gone(kept: Any) -> None:
+    """Take for not there what an earlier version of this program kept, of types that have moved since.
+
+    Numba reads what is kept before it asks whether its source has changed, and raises where a type is not found.
+    """
+    for name, nothing in (("_load_index", dict), ("load", lambda: None)):
+        setattr(kept, name, _or(getattr(kept, name), nothing))
+
+
+def _or(read: Callable[..., Any], nothing: Callable[[], Any]) -> Callable[..., Any]:
+    def safely(*args: Any) -> Any:
+        try:
+            return read(*args)
+        except (AttributeError, ImportError):
+            return nothing()
+
+    return safely
 
 
 def jit(function: _Loop) -> _Loop:

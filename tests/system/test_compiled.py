@@ -103,3 +103,18 @@ def test_what_is_not_kept_says_which_variable_helps(tmp_path: Path) -> None:
 def test_help_names_the_folder_and_the_variable(tmp_path: Path) -> None:
     text = " ".join(run("from pebble.cli import main; main(['--help'])", NUMBA_CACHE_DIR=str(tmp_path)).stdout.split())
     assert f"kept in {tmp_path}; NUMBA_CACHE_DIR names another folder" in text
+
+
+def test_what_was_kept_of_a_type_that_has_moved_is_made_again(tmp_path: Path) -> None:
+    loop = "from pebble.traces.jit import jit\n{}\n@jit\ndef first(pair):\n    return pair.a\n"
+    kind = "from typing import NamedTuple\nclass Pair(NamedTuple):\n    a: int\n    b: int\n"
+    here, ask = tmp_path / "loops.py", "from loops import Pair, first; print(first(Pair(3, 4)))"
+    environment = {"NUMBA_CACHE_DIR": str(tmp_path / "kept"), "PYTHONPATH": f"{ROOT}{os.pathsep}{tmp_path}"}
+    (tmp_path / "old.py").write_text(kind)
+    here.write_text(loop.format("from old import Pair"))
+    assert run(ask, **environment).stdout == "3\n"
+    (tmp_path / "old.py").unlink()
+    (tmp_path / "new.py").write_text(kind)
+    here.write_text(loop.format("from new import Pair"))
+    again = run(ask, **environment)
+    assert again.stdout == "3\n" and "compiling" in again.stderr
