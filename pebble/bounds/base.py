@@ -207,6 +207,7 @@ class LowerBound:
     recompute: bool = False  #: it holds when values may be computed again
     separate: bool = False  #: it holds only when every intermediate goes through slow memory
     instance: Mapping[str, Any] = field(default_factory=dict)  #: what ``certificate`` tells of the workload
+    atomic: bool = False  #: it holds when partial sums may meet in slow memory, a store each
 
     @property
     def method(self) -> str:
@@ -215,9 +216,9 @@ class LowerBound:
 
     @property
     def theorem(self) -> Theorem:
-        """What it rests on; that equal groups add up is proved on paper, whatever checked the bound of one."""
-        theorem = self.proof.theorem
-        return theorem if self.instance.get("independent_groups", 1) == 1 else theorem.on_paper
+        """What it rests on; that equal groups add up, and that partial sums may meet, is proved on paper."""
+        checked = self.instance.get("independent_groups", 1) == 1 and not self.atomic
+        return self.proof.theorem if checked else self.proof.theorem.on_paper
 
     @property
     def game(self) -> dict[str, str]:

@@ -149,11 +149,12 @@ def buffer_lower_bound(
     """
     if capacity < 3:
         raise InfeasibleError(f"capacity: got {capacity} elements per SM, expected at least 3: no schedule exists.")
-    problem = of_sms(problem) if atomic and buffers.kind != "single" else problem
+    atomic = atomic and buffers.kind != "single"
+    problem = of_sms(problem) if atomic else problem
     workload = problem.workload
     sms = buffers.sms
     if buffers.memories == 1:
-        return lower_bound(problem, buffers.memory_size(capacity), recompute)
+        return replace(lower_bound(problem, buffers.memory_size(capacity), recompute), atomic=atomic)
     check_workload(problem, recompute)
     if most is not None and most * sms < workload.multiply_adds:
         raise InputError(f"share: got {most} multiply-adds per SM, expected at least 1 / {sms} of all.")

@@ -222,6 +222,16 @@ def test_which_game_is_bounded_of_a_given_output() -> None:
     assert added.l2_elements < loaded == buffer_lower_bound(given, 65536, buffers).elements + 4096**2
 
 
+def test_who_checked_the_proof_is_said_of_the_game_that_is_bounded() -> None:
+    """Coq has checked Theorem 7 for one accumulator a cell; with atomic adds several may be one cell's."""
+    problem, pooled = accounting(Gemm(8192, 2048, 8192)), BufferModel("pooled", 84)
+    allowed, refused = (memories.buffer_lower_bound(problem, 196608, pooled, atomic=atomic) for atomic in (True, False))
+    assert allowed.theorem.name == refused.theorem.name == "Theorem 7"
+    assert (allowed.theorem.checked_by, refused.theorem.checked_by) == ("paper", "Coq")
+    single = memories.buffer_lower_bound(problem, 196608, BufferModel("single", 1))
+    assert single.theorem.checked_by == "Coq"
+
+
 def test_tiny_problems_try_every_split() -> None:
     """2x2x2 with S = 3: whole numbers and the balance make a bound above the real form's."""
     gemm = Gemm(2, 2, 2)
