@@ -23,6 +23,7 @@ from typing import NamedTuple
 from pebble.game import Game
 
 _MOST_STEPS = 120_000  # below a second
+_MOST_TASKS = 256  # the steps would not go round once, and Python calls itself no deeper
 
 
 class Split(NamedTuple):
@@ -56,6 +57,8 @@ def least_split(game: Game, sms: int, most: int, copies: bool) -> Split:
     """
     if most >= len(game.tasks):
         return Split(game.compulsory, (0,) * len(game.tasks))
+    if len(game.tasks) > _MOST_TASKS:
+        return Split(game.compulsory, ())
     return _Splits(game, sms, most, copies).least()
 
 
@@ -63,11 +66,24 @@ class _OutOfStepsError(Exception):
     pass
 
 
+def search_order(game: Game) -> list[int]:
+    """The tasks in an order in which each shares much with those before."""
+    needs = [frozenset((*task.operands, task.target)) for task in game.tasks]
+    weights, seen, left = game.weights, frozenset[int](), set(range(len(needs)))
+    order = []
+    while left:
+        t = max(left, key=lambda t: (sum(weights[x] for x in needs[t] & seen), -len(needs[t] - seen), -t))
+        left.discard(t)
+        seen |= needs[t]
+        order.append(t)
+    return order
+
+
 class _Splits:
     """A search for the split that costs least beyond what is compulsory."""
 
     def __init__(self, game: Game, sms: int, most: int, copies: bool) -> None:
-        self.compulsory, self.order = game.compulsory, _next_to_each_other(game)
+        self.compulsory, self.order = game.compulsory, search_order(game)
         self.tasks = [(game.tasks[t].target, (*{*game.tasks[t].operands, game.tasks[t].target},)) for t in self.order]
         self.at = [0] * len(self.order)
         self.sms, self.most, self.steps = sms, most, 0
@@ -130,16 +146,3 @@ def _extra(game: Game, x: int, sms: int, copies: bool) -> list[list[int]]:
         return again * (updating - 1) + using + (stored if using > 0 else 0)
 
     return [[game.weights[x] * cost(n, u) for u in range(sms + 1)] for n in range(sms + 1)]
-
-
-def _next_to_each_other(game: Game) -> list[int]:
-    """The tasks in an order in which each shares much with those before."""
-    needs = [frozenset((*task.operands, task.target)) for task in game.tasks]
-    weights, seen, left = game.weights, frozenset[int](), set(range(len(needs)))
-    order = []
-    while left:
-        t = max(left, key=lambda t: (sum(weights[x] for x in needs[t] & seen), -len(needs[t] - seen), -t))
-        left.discard(t)
-        seen |= needs[t]
-        order.append(t)
-    return order

@@ -19,6 +19,13 @@ begun once in all, so
 The SMs as one memory of P S, without their copies, play the game of one memory: loads + stores are at least the same
 with one SM of P S, and what is compulsory. A copy costs min(omega, 1) at least. In clusters of c SMs, which no copy
 leaves, ceil(P / c) memories of c S stand for the one.
+
+**Split.** Where an SM may do so many tasks, however much it holds. Of an input, each SM that touches it loads it or
+gets a copy, and one of them loads it. A cell that u SMs update leaves u - 1 times unfinished: by a copy, or by a store
+and a load of its own, for an update leaves no copy elsewhere. Another SM that uses a computed value loads it or gets a
+copy; without copies it was stored before, which an output is in any case. So a split has a least number of loads,
+stores and copies. That every split has so many is seen by trying all, task by task in the order that the proof names,
+and leaving a part of a split where it has as many.
 """
 
 from __future__ import annotations
@@ -36,6 +43,8 @@ from .reading import RefusedError, array, choice, equal, fields, fraction, integ
 MAX_SMS = 64
 MAX_STEPS = 2_000_000  # of the search through sets of tasks
 MAX_WINDOW = 64
+MAX_SPLIT_TASKS = 256
+MAX_SPLIT_STEPS = 4_000_000  # tasks looked at, in all parts of splits
 
 
 @dataclass(frozen=True)
@@ -196,7 +205,7 @@ def _check_compute(
 
 def _windows(game: Game, memories: Memories, proof: Any, at: str) -> Fraction:
     """What every pebbling costs at least; ``touched``: x(1), x(2), ..., the last holds for more tasks too."""
-    fields(proof, at, ("method", "touched"))
+    fields(proof, at, ("method", "touched"), ("split",))
     choice(proof["method"], f"{at}.method", ("windows",))
     tasks, weights = len(game.tasks), game.weights
     spec = array(proof["touched"], f"{at}.touched", 1, min(tasks, MAX_WINDOW))
@@ -218,12 +227,66 @@ def _windows(game: Game, memories: Memories, proof: Any, at: str) -> Fraction:
     sms, near = memories.sms, memories.near if memories.omega is not None else 1
     single = max(game.compulsory, apart(game.capacity * sms, 1, tasks))
     every = max(single, apart(game.capacity, sms, memories.most))
+    if "split" in proof:
+        every = max(every, _split(game, memories, proof["split"], f"{at}.split"))
     if memories.omega is None:
         return Fraction(every)
     slow = max(single, apart(game.capacity * near, -(-sms // near), memories.most * near))
     w = min(memories.omega, Fraction(1))
     unit = memories.omega.denominator
     return Fraction(ceil(unit * ((1 - w) * slow + w * every)), unit)
+
+
+def _split(game: Game, memories: Memories, proof: Any, at: str) -> int:
+    """What every split costs, after all are tried that might cost less."""
+    fields(proof, at, ("weight", "order"))
+    weight, tasks = integer(proof["weight"], f"{at}.weight", 0), len(game.tasks)
+    order = [integer(t, f"{at}.order[{i}]", 0, tasks - 1) for i, t in enumerate(array(proof["order"], f"{at}.order"))]
+    if sorted(order) != list(range(tasks)) or tasks > MAX_SPLIT_TASKS:
+        raise RefusedError(f"{at}.order", f"it must name each of at most {MAX_SPLIT_TASKS} tasks once")
+    at_sm: list[int] = []  # the SM of each task of the order so far
+    loads = [0] * memories.sms
+    steps = 0
+    while True:
+        steps += 1 + len(at_sm)
+        if steps > MAX_SPLIT_STEPS:
+            raise RefusedError(at, f"it takes more than {MAX_SPLIT_STEPS:,} steps to see that no split costs less")
+        full = max(loads) > memories.most
+        if not full and _split_costs(game, memories, order[: len(at_sm)], at_sm) < weight:
+            if len(at_sm) == tasks:
+                raise RefusedError(f"{at}.weight", f"there is a split that costs less than {weight}")
+            at_sm.append(0)
+            loads[0] += 1
+            continue
+        while at_sm:  # the next: another SM for the last task, of those that are not all alike
+            q = at_sm.pop()
+            loads[q] -= 1
+            if q + 1 < memories.sms and q <= max(at_sm, default=-1):
+                at_sm.append(q + 1)
+                loads[q + 1] += 1
+                break
+        if not at_sm:
+            return weight
+
+
+def _split_costs(game: Game, memories: Memories, tasks: Sequence[int], at_sm: Sequence[int]) -> int:
+    """What these tasks cost at these SMs, beside what is compulsory."""
+    using: dict[int, set[int]] = {}
+    updating: dict[int, set[int]] = {}
+    for t, q in zip(tasks, at_sm, strict=True):
+        updating.setdefault(game.tasks[t].target, set()).add(q)
+        for x in game.tasks[t].operands:
+            using.setdefault(x, set()).add(q)
+    total, joined = game.compulsory, memories.omega is not None
+    for x in {*using, *updating}:
+        users, updaters = using.get(x, set()), updating.get(x, set())
+        times = len(users | updaters) - 1
+        if updaters and not game.is_input[x]:
+            far = len(users - updaters)
+            times = (1 if joined else 2) * (len(updaters) - 1) + far
+            times += 1 if far and not joined and not game.is_output[x] else 0
+        total += game.weights[x] * times
+    return total
 
 
 def _none_touches_less(

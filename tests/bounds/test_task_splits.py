@@ -108,6 +108,11 @@ def test_what_the_steps_allow_is_a_bound(monkeypatch: pytest.MonkeyPatch) -> Non
         assert game.compulsory <= part.weight <= whole.weight and (part.sms == () or part == whole)
 
 
+def test_a_game_of_many_tasks_has_its_compulsory_bound() -> None:
+    game = Game.from_dag(gemm_dag(8, 8, 8))
+    assert least_split(game, 2, 256, copies=False) == (game.compulsory, ())
+
+
 def test_tiles_of_a_network_are_solved_at_once() -> None:
     """Two tile rows: each SM its own half of the hidden columns, X read twice, and sums that meet: 576 KiB."""
     dag = ffn_dag(256, 128, 512, tile=(128, 128, 64), in_bytes=2, out_bytes=2)

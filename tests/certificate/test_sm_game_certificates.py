@@ -125,6 +125,29 @@ def test_what_is_against_the_rules(tmp_path: Path) -> None:
     refused(other, "the key 'omega'")
 
 
+@pytest.mark.parametrize(("omega", "optimum"), [(None, 24), ("1", 20)])
+def test_the_least_split_is_checked(omega: str | None, optimum: int, tmp_path: Path) -> None:
+    """A network of 2 x 2 x 2, half of it on each of two SMs of 6: the optimum, by the checker alone."""
+    net = {"buffers": "sm-local"} if omega is None else {"buffers": "connected", "omega": omega}
+    result = pebble.solve("ffn", 6, tokens=2, d_model=2, hidden=2, sms=2, balanced=True, time_limit=600, **net)
+    document = json.loads(json.dumps(result.certify(tmp_path / "c.json")))
+    assert check(document)[-1] == f"so the optimum is {optimum}"
+    spec = document["claims"][1]["proof"]["split"]
+    assert spec["weight"] == optimum
+
+    def refused(change: dict[str, Any], why: str) -> None:
+        other = copy.deepcopy(document)
+        other["claims"][1]["proof"]["split"] |= change
+        with pytest.raises(RefusedError, match=why):
+            check(other)
+
+    refused({"weight": optimum + 1}, f"a split that costs less than {optimum + 1}")
+    refused({"order": [*spec["order"][1:], spec["order"][1]]}, "name each")
+    document["statement"]["memories"]["most_tasks"] = len(spec["order"])
+    with pytest.raises(RefusedError, match="a split that costs less"):
+        check(document)
+
+
 def test_the_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     path = str(tmp_path / "c.json")
     words = ["solve", "gemm", "-m", "2", "-n", "2", "-k", "2", "--capacity", "4", "--sms", "2", "--solver", "heuristic"]
