@@ -23,7 +23,8 @@ leaves, ceil(P / c) memories of c S stand for the one.
 **Split.** Where an SM may do so many tasks, however much it holds. Of an input, each SM that touches it loads it or
 gets a copy, and one of them loads it. A cell that u SMs update leaves u - 1 times unfinished: by a copy, or by a store
 and a load of its own, for an update leaves no copy elsewhere. Another SM that uses a computed value loads it or gets a
-copy; without copies it was stored before, which an output is in any case. So a split has a least number of loads,
+copy; without copies it was stored before, which an output is in any case. (From omega 2 on a store and a load do what
+a copy does for no more: the cheapest pebbling has none.) So a split has a least number of loads,
 stores and copies. That every split has so many is seen by trying all, task by task in the order that the proof names,
 and leaving a part of a split where it has as many.
 """
@@ -277,7 +278,7 @@ def _split_costs(game: Game, memories: Memories, tasks: Sequence[int], at_sm: Se
         updating.setdefault(game.tasks[t].target, set()).add(q)
         for x in game.tasks[t].operands:
             using.setdefault(x, set()).add(q)
-    total, joined = game.compulsory, memories.omega is not None
+    total, joined = game.compulsory, memories.omega is not None and memories.omega < 2
     for x in {*using, *updating}:
         users, updaters = using.get(x, set()), updating.get(x, set())
         times = len(users | updaters) - 1

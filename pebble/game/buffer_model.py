@@ -157,6 +157,11 @@ class BufferModel:
         """Separate memories: P, or 1 where there is one address space."""
         return 1 if self.kind in ("single", "pooled") else self.sms
 
+    @property
+    def copies_pay(self) -> bool:
+        """Whether a copy can cost less than the store and the load that do the same for 2."""
+        return self.kind == "connected" and self.omega < 2
+
     def memory_size(self, capacity: int) -> int:
         """Size of each memory, when an SM has ``capacity``."""
         return capacity * self.sms if self.kind == "pooled" else capacity

@@ -137,7 +137,7 @@ def game_certificate(game: Game, capacity: int, result: SolveResult, most: int |
     while len(touched) > 1 and touched[-1] == touched[-2]:  # the last goes on
         touched.pop()
     proof: dict[str, Any] = {"method": "windows", "touched": touched}
-    split = least_split(game, buffers.sms, memories["most_tasks"], buffers.kind == "connected")
+    split = least_split(game, buffers.sms, memories["most_tasks"], buffers.copies_pay)
     if game.compulsory < split.weight:
         proof["split"] = {"weight": split.weight, "order": search_order(game)}
     claims: list[dict[str, Any]] = []

@@ -76,10 +76,14 @@ def _share(best: Incumbent) -> None:
     """Offer the schedules in common use that keep to the limit on tasks, and where there is one its least split."""
     problem = best.problem
     game, sms, most = problem.game, problem.buffers.memories, problem.most_tasks_per_sm
-    schedules = common_schedules(game, sms)
-    if most is not None and (at := least_split(game, sms, most, problem.buffers.kind == "connected").sms):
-        schedules = {**schedules, **split_schedules(game, at, sms)}
-    for name, phases in schedules.items():
+    schedules = [*common_schedules(game, sms).items()]
+    if most is not None:
+        # the split that is best without copies is a start with them too
+        splits = dict.fromkeys(
+            least_split(game, sms, most, copies).sms for copies in (False, problem.buffers.copies_pay)
+        )
+        schedules += [item for at in splits if at for item in split_schedules(game, at, sms).items()]
+    for name, phases in schedules:
         done = Counter(sm for phase in phases for _, sm in phase)
         if most is None or max(done.values(), default=0) <= most:
             best.offer(play(game, problem.capacity, problem.buffers, phases), f"heuristic, {name}")

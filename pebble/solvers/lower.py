@@ -66,8 +66,9 @@ def bound_for_several(problem: Problem) -> tuple[Fraction, int, int, str]:
         return cheapest_split(entries(game, size), groups, most) - initialised + stores
 
     pooled, apart = best_simple_bound(game, capacity * sms)[0], by_sms(capacity, sms, most)
-    split = least_split(game, sms, most, buffers.kind == "connected").weight
-    everything, name = max(pooled, apart, split), "bound per split" if split > apart else "bound per SM"
+    split = least_split(game, sms, most, buffers.copies_pay).weight
+    everything = max(pooled, apart, split)
+    name = "bound per split" if split > max(pooled, apart) else "bound per SM"
     if buffers.kind == "sm-local":
         return Fraction(everything), everything, everything, name
     group, share = buffers.net.group, min(buffers.omega, Fraction(1))
