@@ -1,9 +1,9 @@
 """What a modelled time is made of: its waves, what each resource needs, what kernels side by side take from each
 other, and what the limit of power adds.
 
-A request waits behind those of others. While both run, a kernel is stretched by `contention` times the share of its
-time that it needs a resource times the share of that resource that the others take, summed over L2 and DRAM; and where
-all together ask for more than there is, by as much. When one ends, the rest go on without it.
+*Side by side.* A request waits behind those of others. While both run, a kernel is stretched by `contention` times
+the share of its time that it needs a resource times the share of that resource that the others take, summed over L2
+and DRAM; and where all together ask for more than there is, by as much. When one ends, the rest go on without it.
 """
 
 from __future__ import annotations

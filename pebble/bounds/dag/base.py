@@ -1,8 +1,11 @@
-"""A lower bound on the cost of pebbling any DAG, what the theorems share, and the two that need no file of their own:
-what is compulsory, and windows of consecutive tasks, each of which touches at least so many values.
+"""What every pebbling of a DAG moves, and windows of its tasks; and what the theorems on any DAG share.
 
-The argument is that of `pebble.bounds.box`, with the least number of touched values found by search over sets
-of tasks instead of geometry. `pebble.bounds.task_windows` computes it, from which every solver starts.
+*Compulsory.* Every input that is used is loaded and every output that is computed is stored: in every variant, with
+weights, for every capacity.
+
+*Windows* of consecutive tasks. Each touches at least so many values, and all but the held ones are loaded or begun in
+it. The argument is that of `pebble.bounds.box`, with the least number of touched values found by search over sets of
+tasks instead of geometry. `pebble.bounds.task_windows` computes it, from which every solver starts.
 """
 
 from __future__ import annotations
