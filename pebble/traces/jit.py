@@ -109,32 +109,7 @@ def inlined(function: _Loop) -> _Loop:
 
 
 def _lazy(function: _Loop, **compiler: object) -> _Loop:
-    def make() -> Any:
-        loop = _numba().njit(**compiler)(function)
-        if "cache" in compiler:
-            _compile_again_what_is_lost(loop._cache._cache_file)
-        return loop
-
-    return cast(_Loop, Lazy(make, function.__globals__))
-
-
-def _compile_again_what_is_lost(file: Any) -> None:
-    """Numba unpickles what it kept before it looks whether that is stale; the types in it may have moved since."""
-    index, loop = file._load_index, file._load_data
-
-    def load_index() -> dict[Any, str]:
-        try:
-            return cast(dict[Any, str], index())
-        except (AttributeError, ImportError):
-            return {}
-
-    def load_loop(name: str) -> Any:
-        try:
-            return loop(name)
-        except (AttributeError, ImportError) as error:
-            raise OSError from error  # as where the file is gone
-
-    file._load_index, file._load_data = load_index, load_loop
+    return cast(_Loop, Lazy(lambda: _numba().njit(**compiler)(function), function.__globals__))
 
 
 def intrinsic(module: str, name: str) -> Any:

@@ -75,21 +75,6 @@ def test_what_is_compiled_is_told_once_and_found_by_the_next_call(tmp_path: Path
     assert second.stderr == ""
 
 
-def test_what_names_a_type_that_is_gone_is_compiled_again(tmp_path: Path) -> None:
-    (tmp_path / "loops.py").write_text(LOOP)
-    code = f"import sys; sys.path.insert(0, {str(tmp_path)!r}); import loops; print(loops.four_times(3))"
-    kept = tmp_path / "kept"
-    run(code, NUMBA_CACHE_DIR=str(kept))
-    gone = b"cpebble.errors\nNoSuchType\n."  # pickled: a class that its module does not have
-    for file in (*kept.rglob("loops.four_times*.nbi"), *kept.rglob("loops.twice*.nbc")):
-        head = file.read_bytes()
-        end = head.index(b".", head.index(b"\x94")) + 1 if file.suffix == ".nbi" else 0  # numba's version stays
-        file.write_bytes(head[:end] + gone)
-    again, last = (run(code, NUMBA_CACHE_DIR=str(kept)) for _ in range(2))
-    assert again.stdout == last.stdout == "12\n"
-    assert again.stderr.startswith("pebble: compiling loops") and last.stderr == ""
-
-
 @pytest.mark.posix
 def test_what_is_not_kept_says_which_variable_helps(tmp_path: Path) -> None:
     mine = folder(TMPDIR=str(tmp_path), **NOWHERE).parent
