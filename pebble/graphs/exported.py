@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from math import prod
 from typing import Any
 
@@ -90,6 +91,9 @@ def read_program(program: Any, name: str, shared: dict[str, str]) -> Graph:
                     builder.views[node.name] = View(first.tensor, shape, dtype, min(first.elements, prod(shape)))
                 else:
                     builder.tensor(node.name, shape, dtype, width, "weight" if node.name in stored else "input")
+                    held = min(prod(shape), value.untyped_storage().nbytes() // width)  # an expanded one holds less
+                    builder.tensors[node.name] = replace(builder.tensors[node.name], elements=held)
+                    builder.views[node.name] = replace(builder.views[node.name], elements=held)
         elif node.op == "call_function":
             reader.call(node)
         elif node.op == "get_attr" and _is_tensor(value):
@@ -151,12 +155,21 @@ class _Reader:
                 results.append((f"{node.name}.{i}" if many else node.name, *_stored(part)))
         out = results[0][2] if results else ""
         kind, reads, workload, counted = self._kind(node, name, sources, out)
+        if name.endswith("_") and not name.startswith("_") and sources and not self._whole(sources[0]):
+            self.builder.operation(node.name, kind or name, reads, [], workload, known=bool(kind), counted=counted)
+            self.builder.write_over(node.name, sources[0])
+            return
         self.builder.operation(node.name, kind or name, reads, results, workload, known=bool(kind), counted=counted)
+
+    def _whole(self, view: View) -> bool:
+        """Whether it is all of a tensor that was computed here, so that to write over it makes another."""
+        stored = self.builder.tensors[view.tensor]
+        return stored.role == "computed" and not stored.parent and view.size == view.elements == stored.elements
 
     def _kind(self, node: Any, name: str, sources: Sequence[View], out: str) -> tuple[str, list[Use], Any, bool]:
         """What kind of operation it is ('' for one that is not known), what it reads, and its workload."""
         everything = [use(view) for view in sources]
-        if name in _CREATES:
+        if name in _CREATES or name in ("fill_", "zero_"):
             return "creation", [], None, True
         if name in _MAKERS:
             kind, operands, workload, counted = _MAKERS[name](self._view, node, out)
@@ -173,7 +186,7 @@ class _Reader:
         if name in ("constant_pad_nd", "pad"):  # a negative one cuts
             size = prod(_shape(node.meta["val"]))
             return "elementwise", [use(view, size) for view in sources], None, True
-        if name == "copy":
+        if name.removesuffix("_") == "copy":
             return "elementwise", everything[1:], None, True
         if name in ("masked_fill", "triu", "tril"):
             return "elementwise", [*map(masked, sources[:1]), *everything[1:]], None, True

@@ -4,6 +4,8 @@ Every count is from below: what an operation surely reads, however it is written
 is read through it is at most what it shows, and at most what each tensor on the way to the stored one holds (``expand``
 shows values more than once). Of what an index chooses only the least is counted.
 
+What is written in place, over an input or over a part of a tensor, is taken off what is read of that tensor.
+
 An operation of whose result only a part is used need not be done whole: in the graph nothing is counted of what it
 reads. Where a mask hides values of a result, whatever made them is taken to read its operands (each row of a mask
 leaves something), but not to do all of its work.
@@ -64,6 +66,7 @@ class Graph:
     operations: tuple[Operation, ...]
     outputs: tuple[Use, ...]
     views: int = 0  #: operations that move nothing
+    overwritten: Mapping[str, int] = field(default_factory=dict)  #: elements written in place, by stored tensor
 
     def bytes_of(self, uses: Sequence[Use]) -> int:
         """Bytes of elements, each counted once however many uses there are."""
@@ -106,6 +109,8 @@ class Graph:
         levels, result = dict[str, str](), dict[str, str]()
 
         def need(use: Use, level: str) -> None:
+            if self.root(use.tensor) in self.overwritten:  # what was written over need not have been made
+                return
             if use.masked or use.elements == self.tensors[use.tensor].elements:
                 mine = "some" if use.masked or level == "some" else "all"
                 levels[use.tensor] = min(levels.get(use.tensor, mine), mine)  # "all" comes first
@@ -143,7 +148,9 @@ class Graph:
                 name = self.root(use.tensor)
                 if name not in seen and self.tensors[name].role != "computed":
                     seen.add(name)
-                    result[operation.name][name] = self.bytes_of([u for u in uses if self.root(u.tensor) == name])
+                    read = self.bytes_of([u for u in uses if self.root(u.tensor) == name])
+                    less = self.overwritten.get(name, 0) * self.tensors[name].width
+                    result[operation.name][name] = max(0, read - less)
         for operation in self.operations:
             for name in {use.tensor for use in operation.writes} & self.stored:
                 found = [use for use in self.outputs if self.root(use.tensor) == name]
@@ -180,6 +187,7 @@ class Builder:
     views: dict[str, View] = field(default_factory=dict)
     operations: list[Operation] = field(default_factory=list)
     moved_nothing: int = 0
+    overwritten: dict[str, int] = field(default_factory=dict)
 
     def tensor(self, name: str, shape: Shape, dtype: str, width: int, role: str) -> None:
         """Something that is stored."""
@@ -219,10 +227,17 @@ class Builder:
         writes = tuple(Use(result, prod(shape)) for result, shape, _, _ in results)
         self.operations.append(Operation(name, kind, tuple(reads), writes, workload, known, counted))
 
+    def write_over(self, name: str, target: View) -> None:
+        """What follows is read where it was written."""
+        root = self.tensors[target.tensor].parent or target.tensor
+        self.overwritten[root] = self.overwritten.get(root, 0) + target.size
+        self.views[name] = target
+
     def graph(self, outputs: Sequence[str]) -> Graph:
         """What was made."""
         uses = tuple(Use(v.tensor, v.elements) for v in (self.views[name] for name in outputs))
-        return Graph(self.name, self.tensors, tuple(self.operations), uses, self.moved_nothing)
+        operations = tuple(self.operations)
+        return Graph(self.name, self.tensors, operations, uses, self.moved_nothing, self.overwritten)
 
 
 def masked(view: View) -> Use:

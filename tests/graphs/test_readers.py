@@ -125,6 +125,32 @@ def test_tied_weights_are_read_once() -> None:
     assert pebble.from_torch(Tied(), torch.empty(8, 16), gpu="a40").floor_bytes == 4 * (256 + 2 * 128)
 
 
+def test_what_is_written_in_place_is_no_more_than_what_is_left_of_it() -> None:
+    torch = pytest.importorskip("torch")
+    cache, new = torch.empty(64, 16, device="meta"), torch.empty(1, 16, device="meta")
+
+    def step(cache: Any, new: Any) -> Any:
+        cache[3:4] = new
+        return cache.sum(0)
+
+    assert audit(step, cache, new).floor_bytes <= 4 * (63 * 16 + 16 + 16)  # the row before is not read
+
+    def returned(cache: Any, new: Any) -> Any:
+        return cache.index_put_((torch.zeros(1, dtype=torch.long, device="meta"),), new)
+
+    assert audit(returned, cache, new).floor_bytes <= 4 * 2 * 16 + 8
+
+    def part(x: Any, w: Any) -> Any:
+        y = x @ w
+        y[1:] = 0
+        return y
+
+    x, w = torch.empty(32, 8, device="meta"), torch.empty(8, 4, device="meta")
+    assert audit(part, x, w).floor_bytes <= 4 * (8 + 8 * 4 + 32 * 4)
+    assert audit(lambda a, b: (a @ b).relu_().add_(1), x, w).floor_bytes == 4 * (32 * 8 + 8 * 4 + 32 * 4)
+    assert audit(lambda a: a + 1, torch.empty(1, 8).expand(100, 8)).floor_bytes == 4 * (8 + 800)
+
+
 def test_what_cannot_be_exported_is_one_sentence(tmp_path: Path) -> None:
     torch = pytest.importorskip("torch")
     with pytest.raises(InputError, match="cannot follow"):
