@@ -17,6 +17,7 @@ from pebble.bounds.projections import Projections
 from pebble.bounds.published import Formula
 from pebble.bounds.recompute import Recomputed
 from pebble.bounds.segments import Piece, Segments
+from pebble.bounds.visits import Product, VisitBound
 from pebble.bounds.weighted import WeightedBound, in_bytes
 
 __all__ = [
@@ -36,6 +37,7 @@ __all__ = [
     "NotCertifiedError",
     "PassBound",
     "Piece",
+    "Product",
     "Projections",
     "Proof",
     "Recomputed",
@@ -43,6 +45,7 @@ __all__ = [
     "Sum",
     "SumOfParts",
     "Theorem",
+    "VisitBound",
     "WeightedBound",
     "WorkloadPart",
     "check_capacity",

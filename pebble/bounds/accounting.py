@@ -33,6 +33,8 @@ from pebble.bounds.passes import Grid, PassBound
 from pebble.bounds.projections import Projections
 from pebble.bounds.recompute import recompute_bound
 from pebble.bounds.segments import Piece, Segments
+from pebble.bounds.visit_search import visit_bounds
+from pebble.bounds.visits import Product
 from pebble.errors import InputError
 from pebble.workloads.base import Workload
 from pebble.workloads.widths import ALIKE, Widths
@@ -55,6 +57,7 @@ class Accounting:
     ] = ()  #: the same for each of two kernels with the intermediates stored between
     grid: Grid | None = None  #: the cells of the intermediate, for the pass theorem
     projections: tuple[Projections, ...] = ()  #: uses of the theorem on any nest, each a bound of one group
+    product: Product | None = None  #: the matrix product that it is, for the visit theorem
     groups: int = 1  #: equal groups that share no value
     chain: Chain | None = None  #: the two products of a group; None where every cell is an output
     parts: tuple[WorkloadPart, ...] = ()  #: parts of unlike kind, whose bounds add up
@@ -117,6 +120,7 @@ def lower_bound(problem: Accounting, capacity: int, recompute: bool = False) -> 
         result += [piece.bound(capacity, spilled, STRICT if spilled else None) for piece in problem.pieces]
         result += alone((), problem.lines, problem.grid, capacity)
         result += [nest.bound(capacity) for nest in problem.projections]
+        result += visit_bounds(problem.product, capacity, _most([compulsory, *result]).elements)
     if spilled:
         result.append(Compulsory(COMPULSORY_STRICT, least, products, 2 * spilled))
     if chain is not None:

@@ -37,6 +37,10 @@ from pebble.bounds.line_search import LineBound, line_bound
 from pebble.bounds.lines import LineProblem
 from pebble.bounds.numbers import number
 from pebble.bounds.segments import Piece, Segments
+from pebble.bounds.visit_search import visit_bounds
+from pebble.bounds.visits import Product, VisitBound
+
+OfPart = Segments | LineBound | VisitBound  # what bounds a part by itself
 
 THEOREM = Theorem("Theorem 6", __name__)
 METHOD = "the bounds of its parts, added"
@@ -57,6 +61,8 @@ class WorkloadPart:
         How many there are.
     lines : tuple of Problem
         Uses of the line theorem; no move of a value that is handed over is certain.
+    product : Product, optional
+        The matrix product that it is, for the visit theorem, where nothing is handed over.
     """
 
     name: str
@@ -64,6 +70,7 @@ class WorkloadPart:
     least: int
     count: int = 1
     lines: tuple[LineProblem, ...] = ()
+    product: Product | None = None
 
 
 @dataclass(frozen=True)
@@ -74,7 +81,7 @@ class SumOfParts(SingleClaim):
     ----------
     method : str
     parts : tuple of Part
-    segments : tuple of Segments, LineBound or None
+    segments : tuple of Segments, LineBound, VisitBound or None
         For each part a theorem, or None where its own inputs and outputs are the better bound.
     theorem : Theorem
         What the sum rests on.
@@ -82,7 +89,7 @@ class SumOfParts(SingleClaim):
 
     method: str
     parts: tuple[WorkloadPart, ...]
-    segments: tuple[Segments | LineBound | None, ...]
+    segments: tuple[OfPart | None, ...]
     theorem: Theorem = THEOREM
 
     @property
@@ -134,7 +141,7 @@ class SumOfParts(SingleClaim):
         {times}its own inputs and outputs: ${number(part.least)}$.
         """
                 continue
-            if isinstance(result, LineBound):
+            if not isinstance(result, Segments):
                 text += f"""
         ## Part: {part.name}
 
@@ -159,17 +166,18 @@ class SumOfParts(SingleClaim):
         )
 
 
-def of_part(part: WorkloadPart, result: Segments | LineBound | None) -> int:
+def of_part(part: WorkloadPart, result: OfPart | None) -> int:
     """The bound of one part."""
     return part.least if result is None else result.elements
 
 
 def bound_parts(parts: tuple[WorkloadPart, ...], capacity: int) -> SumOfParts:
     """Theorem 6 with the best theorem for each part."""
-    best: list[Segments | LineBound | None] = []
+    best: list[OfPart | None] = []
     for part in parts:
-        tried: list[Segments | LineBound] = [piece.bound(capacity) for piece in part.pieces]
+        tried: list[OfPart] = [piece.bound(capacity) for piece in part.pieces]
         tried += [line_bound(problem, capacity) for problem in part.lines]
+        tried += visit_bounds(part.product, capacity, max(proof.elements for proof in tried)) if tried else []
         result = max(tried, key=lambda proof: proof.elements, default=None)
         best.append(result if result is not None and result.elements > part.least else None)
     return SumOfParts(METHOD, parts, tuple(best))

@@ -26,13 +26,16 @@ from pebble.bounds.passes import METHOD_IN_BYTES as PASS_METHOD
 from pebble.bounds.passes import Grid, PassBound
 from pebble.bounds.segments import METHOD_IN_BYTES as METHOD
 from pebble.bounds.segments import Piece, Segments
+from pebble.bounds.visit_search import visit_bounds
+from pebble.bounds.visits import METHOD_IN_BYTES as VISIT_METHOD
+from pebble.bounds.visits import Product, VisitBound
 from pebble.workloads.widths import FastMemory, Widths
 
-Alone = Segments | LineBound | PassBound | LagrangianBound  # what bounds a product, or a chain, by itself
+Alone = Segments | LineBound | PassBound | LagrangianBound | VisitBound  # what bounds a product, or a chain, by itself
 
 
 def in_bytes(problem: Accounting, bound: LowerBound, memory: FastMemory) -> LowerBound:
-    """The better of a bound that counts values and what Theorems B1 to B5 say in bytes.
+    """The better of a bound that counts values and what Theorems B1 to B6 say in bytes.
 
     Parameters
     ----------
@@ -64,6 +67,9 @@ def in_bytes(problem: Accounting, bound: LowerBound, memory: FastMemory) -> Lowe
     return replace(bound, bytes=proof.bytes, proof=proof, instance=instance)
 
 
+_STRONGEST = (VISIT_METHOD, LAGRANGIAN_METHOD, PASS_METHOD, LINE_METHOD)  # names a bound that rests on several
+
+
 class KernelProblem(NamedTuple):
     """A product, or a chain, that is bounded by itself where values have widths."""
 
@@ -72,6 +78,7 @@ class KernelProblem(NamedTuple):
     grid: Grid | None
     least: int  #: bytes that surely move
     times: int  #: how many equal ones there are
+    product: Product | None = None
 
 
 class KernelBound(NamedTuple):
@@ -88,8 +95,10 @@ class KernelBound(NamedTuple):
 
 
 def _bestalone(problem: KernelProblem, memory: FastMemory) -> KernelBound:
-    pieces, lines, grid, least, times = problem
-    best = max(alone(pieces, lines, grid, memory.bytes), key=lambda proof: proof.bytes)
+    pieces, lines, grid, least, times, product = problem
+    found: list[Alone] = [*alone(pieces, lines, grid, memory.bytes)]
+    found += visit_bounds(product, memory.bytes, max(least, *(proof.bytes for proof in found)))
+    best = max(found, key=lambda proof: proof.bytes)
     return KernelBound(best if best.bytes > least else None, least, times)
 
 
@@ -97,7 +106,8 @@ def _kernels(problem: Accounting, bound: LowerBound, widths: Widths) -> list[Ker
     """What is bounded by itself, in bytes; nothing where no theorem applies."""
     chain, least = problem.chain, problem.workload.compulsory_bytes // problem.groups
     if chain is None and problem.pieces:
-        return [KernelProblem(problem.pieces[0].at(widths), problem.lines_at(widths), None, least, problem.groups)]
+        lines, wide = problem.lines_at(widths), problem.product and problem.product.at(widths)
+        return [KernelProblem(problem.pieces[0].at(widths), lines, None, least, problem.groups, wide)]
     if chain is None:
         return [_part(part, widths) for part in problem.parts if not problem.computed_once]
     if bound.recompute:
@@ -122,7 +132,7 @@ def _part(part: WorkloadPart, widths: Widths) -> KernelProblem:
     piece = part.pieces[0]
     box, lines = piece.box, tuple(problem.at(widths) for problem in part.lines)
     least = widths.read * (box.rows + box.cols) * box.depth + widths.written * (box.rows * box.cols + piece.added)
-    return KernelProblem(piece.at(widths), lines, None, least, part.count)
+    return KernelProblem(piece.at(widths), lines, None, least, part.count, part.product and part.product.at(widths))
 
 
 @dataclass(frozen=True)
@@ -139,7 +149,7 @@ class WeightedBound(SingleClaim):
         """What the bound is called."""
         used = {kernel.proof.method for kernel in self.kernels if kernel.proof is not None}
         plain = CHAIN_METHOD if self.chained and not self.values.separate else METHOD
-        strongest = next((item for item in (LAGRANGIAN_METHOD, PASS_METHOD, LINE_METHOD) if item in used), plain)
+        strongest = next((item for item in _STRONGEST if item in used), plain)
         return strongest + KERNEL_BY_KERNEL * self.values.separate
 
     @property

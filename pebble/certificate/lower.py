@@ -21,7 +21,7 @@ from typing import Any
 
 from .reading import RefusedError, array, choice, equal, fields, integer, tagged
 from .statement import ALIKE, ClaimedWidths, Piece, Workload, chain_of, read_widths, strict_stores
-from .theorems import IN_BYTES, ONE_KERNEL, REDONE, KernelClaim, fused_theorems
+from .theorems import HANDED_OVER, IN_BYTES, ONE_KERNEL, REDONE, KernelClaim, fused_theorems
 
 
 def _game(workload: Workload, claim: dict[str, Any], at: str) -> tuple[bool, bool, str]:
@@ -105,7 +105,8 @@ def _added(whole: Workload, redo: bool, capacity: int, proof: Any, at: str) -> t
         fields(proof, at, ("theorem", "parts"))
         elements = 0
         for piece, item, where in _each(whole, proof["parts"], f"{at}.parts"):
-            least = KernelClaim(piece.workload, ALIKE, capacity).moves(item, where, ONE_KERNEL)
+            known = HANDED_OVER if piece.taken else ONE_KERNEL
+            least = KernelClaim(piece.workload, ALIKE, capacity).moves(item, where, known)
             # its own weights, inputs and outputs; or no first load and no last store of what is handed over
             least = piece.least if item["theorem"] == "compulsory" else least - piece.taken
             elements += piece.count * least

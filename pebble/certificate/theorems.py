@@ -19,9 +19,11 @@ from .projections import by_projections
 from .reading import RefusedError, choice, fields, tagged
 from .segments import by_segments, by_use, cut_by_distinct, cut_by_second, kernel_part, parts_of, use_of
 from .statement import ALIKE, ClaimedWidths, Workload, chain_of
+from .visits import by_visits
 
 REDONE = ("recompute, cut by second products", "recompute, cut by distinct products")
-ONE_KERNEL = ("compulsory", "segments", "lines")  # of a product
+HANDED_OVER = ("compulsory", "segments", "lines")  # of a product that uses what another computes, or computes for it
+ONE_KERNEL = (*HANDED_OVER, "visits")  # of a product
 IN_BYTES = (*ONE_KERNEL, "passes", "priced lines")
 
 
@@ -93,6 +95,12 @@ def _passes(problem: KernelClaim, proof: Any, at: str) -> int:
     return problem.least + unit * again
 
 
+def _visits(problem: KernelClaim, proof: Any, at: str) -> int:
+    if problem.kernel is not None:
+        raise RefusedError(f"{at}.theorem", "this theorem is not about a kernel of two")
+    return by_visits(problem.workload, problem.widths, problem.capacity, proof, at)
+
+
 def _prices(problem: KernelClaim, proof: Any, at: str) -> int:
     unit, units = problem.widths.unit, Units(*problem.widths.in_units)
     chain = _in_one_kernel(problem, at)
@@ -131,6 +139,7 @@ THEOREMS: dict[str, Callable[[KernelClaim, Any, str], int]] = {
     "segments": _segments,
     "lines": _lines,
     "passes": _passes,
+    "visits": _visits,
     "priced lines": _prices,
     "tied segments": _gated,
     "projections": _projections,
