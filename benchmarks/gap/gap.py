@@ -98,7 +98,7 @@ def draw(tables: dict[str, list[Row]], path: Path) -> None:
         for number, family in enumerate(families):
             ax = figure.add_subplot(len(families), 1, number + 1)
             names: dict[tuple[str, str], int] = {}
-            marks = zip(tables.items(), "osD^vP", (GREY, BLUE, GREEN, ORANGE, RED, "black"), strict=False)
+            marks = zip(tables.items(), "osD^vPX", (GREY, BLUE, GREEN, ORANGE, RED, "black", "purple"), strict=False)
             for (label, rows), marker, colour in marks:
                 ours = [r for r in rows if r["family"] == family and r["gap"]]
                 if not ours:
