@@ -204,8 +204,8 @@ def _connected(
 def of_sms(problem: Accounting) -> Accounting:
     """The same where partial sums may meet in slow memory, by atomic adds.
 
-    Each then costs a store, where Theorem 7 at prices above 1 and Theorems 9, 10 and 12 count a store and a load: by lines
-    at a price of room of 1, by passes with atomic adds. And outputs that begin at a value need not be loaded.
+    Each then costs a store, where Theorem 7 at prices above 1 and Theorems 9, 10 and 12 count a store and a load: by
+    lines at a price of room of 1, by passes with atomic adds. And outputs that begin at a value need not be loaded.
     """
     problem = problem.fresh or problem
     return replace(

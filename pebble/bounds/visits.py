@@ -217,7 +217,13 @@ class VisitBound(InWidths):
         """Plain data for ``--json``."""
         fields = {"streamed": self.slices.streamed, "slices": self.slices.count, "surely_moved": self.slices.certain}
         spec = {} if self.widths == ALIKE else {"form": self.form, "unit_bytes": self.unit}
-        return {**spec, "segments": 1, **fields, "slice_at_least": f"{self.least}/{1 << BITS}"}
+        return {
+            **spec,
+            "segments": 1,
+            "share_multiply_adds": self.products,
+            **fields,
+            "slice_at_least": f"{self.least}/{1 << BITS}",
+        }
 
     def claim(self) -> dict[str, Any]:
         """The streamed operand and what a slice moves; the checker goes through all mu and D_1 itself."""
