@@ -61,8 +61,9 @@ def run(args: argparse.Namespace) -> int:
 def _print(result: KernelAdvice, explain: bool) -> None:
     kernel, time, floor = result.kernel, result.best.time, result.floor
     blocks = f", {kernel.config.blocks_per_sm} blocks an SM" if kernel.config.blocks_per_sm > 1 else ""
+    stages = f"{kernel.stages} stage{'s' * (kernel.stages != 1)}"
     lines = {
-        "use": f"{kernel.tile}, {kernel.stages} stages, {result.warps} warps{blocks}, order {result.order}",
+        "use": f"{kernel.tile}, {stages}, {result.warps} warps{blocks}, order {result.order}",
         "expect": f"{_takes(result.best)}, {format_bytes(time.dram_bytes)} of DRAM traffic: modelled",
     }
     if result.against:

@@ -16,7 +16,6 @@ from pebble.api.kernels import cycles
 from pebble.cli import _output
 from pebble.cli._look import add_look_arguments, check_figure, write_figure
 from pebble.models.sm_constants import SETS
-from pebble.models.tile_model import KTile
 from pebble.reports.cycles import OVERRIDES, Cycles
 from pebble.workloads.base import DTYPE_BYTES
 
@@ -78,22 +77,27 @@ def _print(result: Cycles) -> None:
         f"{result.stages} stages of {needs.stage_bytes:,} bytes"
     )
     print()
-    print(_output.table(["cycles", *(step.constants.name for step in result.steps)], _lines(result.steps)))
+    print(_output.table(["cycles", *(step.constants.name for step in result.steps)], _lines(result)))
     for step in result.steps:
         print()
         say(f"{step.constants.name}: {result.verdict(step)}")
         say(f"why: {step.constants.reason}", "  ")
 
 
-def _lines(steps: tuple[KTile, ...]) -> list[list[str]]:
+def _lines(result: Cycles) -> list[list[str]]:
+    steps = result.steps
+    instructions, one = "tensor-core instructions", "on one tensor core"
+    if result.dtype == "fp32":  # not tf32: its products are those of plain cores
+        instructions, one = f"{'x'.join(map(str, steps[0].constants.mma))} at a time", "on a quarter of the SM"
+
     def row(name: str, values: list[str]) -> list[str]:
         return [name, *values]
 
     c = [step.constants for step in steps]
     return [
-        row("tensor-core instructions", [f"{s.instructions:,}" for s in steps]),
+        row(instructions, [f"{s.instructions:,}" for s in steps]),
         row("cycles of one", [f"{s.constants.mma_cycles.value:g}" for s in steps]),
-        row("on one tensor core", [f"{s.core_cycles:,.1f}" for s in steps]),
+        row(one, [f"{s.core_cycles:,.1f}" for s in steps]),
         row("on the SM (compute)", [f"{s.compute_cycles:,.1f}" for s in steps]),
         row("L2 latency", [f"{item.l2_latency.value:g}" for item in c]),
         row("L2 B/clk per SM", [f"{each_item.l2_rate.value:.2f}" for each_item in c]),

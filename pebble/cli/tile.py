@@ -122,7 +122,7 @@ def _explain(choice: Choice) -> None:
     """The model of the first kernel, part by part."""
     say, advice, model = _output.say, choice.advice, choice.model
     needs, fit = advice.needs, model.fit
-    parts = [f"{advice.stages} stages of {model.stage_bytes:,}"]
+    parts = [f"{advice.stages} stage{'s' * (advice.stages != 1)} of {model.stage_bytes:,}"]
     parts += [f"scales {model.scale_bytes:,}"] * (model.scale_bytes > 0)
     parts += [f"barriers {model.barrier_bytes:,}"] * (model.barrier_bytes > 0)
     parts += [f"output tile and the rest {model.output_bytes:,}"] * (model.output_bytes > 0)

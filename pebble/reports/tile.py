@@ -158,7 +158,8 @@ class TileAdvice(Report):
             took = f", {seconds * 1e6:,.1f} us{how} by the model, bound by {next(iter(time.binds))}"
         who = self.advisor.name if self.advisor else "as asked"
         return (
-            f"{self.workload.label} on {self.gpu.name}, {who}: tile {self.best.tile}, {advice.stages} stages, "
+            f"{self.workload.label} on {self.gpu.name}, {who}: tile {self.best.tile}, "
+            f"{advice.stages} stage{'s' * (advice.stages != 1)}, "
             f"{self.best.warps} warps{took}"
         )
 

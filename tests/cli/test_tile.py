@@ -212,3 +212,13 @@ def test_from_python() -> None:
     assert result.best.model.fit.fits and result.rows()[0]["tile"] == str(result.best.advice.tile)
     assert pebble.cycles("128x128x64", gpu="l40s").steps[0].constants.name == "machine"
     assert "items a thread" in str(pebble.stream("norm", 2**20, gpu="a40", row=4096))
+
+
+@pytest.mark.parametrize(("dtype", "tensor_cores"), [("fp32", False), ("bf16", True)])
+def test_only_what_tensor_cores_multiply_is_called_theirs(
+    dtype: str, tensor_cores: bool, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["cycles", "--tile", "128x128x32", "--dtype", dtype, "--gpu", "h100"]) == 0
+    out = capsys.readouterr().out
+    assert ("tensor-core instructions" in out and "on one tensor core" in out) is tensor_cores
+    assert ("on a quarter of the SM" in out) is not tensor_cores

@@ -196,8 +196,10 @@ def kernels_that_fit(
 ) -> Iterator[Advice]:
     """All that fit, timed at a glance (`Advice.score`), with the first order in common use for the time being.
 
-    ``blocks_per_sm`` and ``stages`` where they are asked for; by default what looks fastest.
+    ``blocks_per_sm`` and ``stages`` where they are asked for; by default what looks fastest, of two stages at least
+    where two of any tile fit.
     """
+    alone, found = [], False
     workload, machine, family = timer.workload, timer.machine, timer.family
     schedule = family.parse_schedule(family.baseline[0])
     for tile in _tiles(timer):
@@ -214,13 +216,20 @@ def kernels_that_fit(
             needs = timer.needs(tile, held)
             barriers = BARRIER_BYTES * (needs.stage_more_bytes > 0)
             fit = fits(machine, needs, blocks)
-            if not fit.fits or (stages is None and held < 2):
+            if not fit.fits:
                 break
-            estimated_bytes = coarse_seconds(workload, tile, held, sms, blocks, timer.rates)
-            yield Advice(
-                tile, held, fit.threads, sms, blocks, needs, schedule, "none", estimated_bytes, Ours.name,
+            seconds = coarse_seconds(workload, tile, held, sms, blocks, timer.rates)
+            kernel = Advice(
+                tile, held, fit.threads, sms, blocks, needs, schedule, "none", seconds, Ours.name,
                 held * (needs.stage_more_bytes - barriers), held * barriers,
             )  # fmt: skip
+            if stages is None and held < 2:
+                alone.append(kernel)
+                break
+            found = True
+            yield kernel
+    if not found:
+        yield from alone
 
 
 def _tiles(timer: Timer) -> Iterator[TileShape]:

@@ -97,3 +97,12 @@ def test_names() -> None:
     assert parse_advisor(" DeepGEMM ").name == "deepgemm"
     with pytest.raises(UnknownNameError, match="ours"):
         parse_advisor("our")
+
+
+def test_one_stage_where_no_two_fit() -> None:
+    """72 KiB of latent rows stay and 72 KiB come: two stages break the 163 KiB of a block, one does not."""
+    latent = pebble.workload("latent-attention", queries=1, keys=2048, heads=128, latent=512, rope=64)
+    found = pebble.advise(latent, gpu="a100")
+    assert found.kernel.stages == 1 and found.kernel.fit is not None and found.kernel.fit.fits
+    assert {row["stages"] for row in pebble.tile(latent, gpu="a100").rows()} == {1}
+    assert pebble.advise(latent, gpu="h100").kernel.stages == 2
