@@ -159,11 +159,11 @@ def _with_log_sum_exp(sectors: int, rows: int, cols: int, size: int) -> list[Sto
     return [StoreReading(size, 1, extra, heads)] if cols % heads == 0 and cols // heads in _HEAD_DIMS else []
 
 
-def read_heads(sectors: int, rows: int, allowed: tuple[int, ...] = (2,)) -> tuple[tuple[int, int, int], ...]:
+def read_heads(sectors: int, rows: int) -> tuple[tuple[int, int, int], ...]:
     """Heads, values per head and bytes of a value that a flash kernel's stored sectors allow for so many rows.
 
     Each row and head stores ``head_dim`` values and one log-sum-exp: sectors = rows heads (head_dim b + 4) / 32.
-    Results of flash kernels have 16 bits, unless ``allowed`` says otherwise.
+    Results of flash kernels have 16 bits.
 
     Examples
     --------
@@ -172,9 +172,8 @@ def read_heads(sectors: int, rows: int, allowed: tuple[int, ...] = (2,)) -> tupl
     """
     rows = check_dimension("rows", rows)
     results = []
-    for size in allowed:
-        for dim in _HEAD_DIMS:
-            heads, rest = divmod(sectors * SECTOR_BYTES, rows * (dim * size + _LSE_BYTES))
-            if not rest and heads >= 1:
-                results.append((heads, dim, size))
+    for dim in _HEAD_DIMS:
+        heads, rest = divmod(sectors * SECTOR_BYTES, rows * (2 * dim + _LSE_BYTES))
+        if not rest and heads >= 1:
+            results.append((heads, dim, 2))
     return tuple(results)

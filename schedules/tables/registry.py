@@ -168,9 +168,7 @@ def check_table(table: TileTable, kernel: TableKernel | None = None) -> None:
 _ROW, _PHASE, _PRODUCT = (COLUMNS.index(name) for name in ("row", "phase", "product"))
 
 
-def table_trace(
-    table: TileTable, execution: Execution = WAVES, residual: bool = False, kernel: TableKernel | None = None
-) -> Trace:
+def table_trace(table: TileTable, execution: Execution = WAVES, residual: bool = False) -> Trace:
     """The trace of a table.
 
     Parameters
@@ -182,15 +180,13 @@ def table_trace(
         slot, ``dynamic`` gives the next to whichever slot is free.
     residual : bool
         ffn: X is read again and added to Y.
-    kernel : TableKernel, optional
-        As from `table_kernel`, if there is one already.
 
     Raises
     ------
     InputError
         The trace is too long; or an execution that tables cannot run under.
     """
-    kernel = kernel or table_kernel(table, residual)
+    kernel = table_kernel(table, residual)
     slots, sms = table.launch.wave_blocks, table.launch.sms
     if execution.is_reference:
         return program_trace(kernel.layout, [Group(table_phases(table, kernel), slots)], sms)

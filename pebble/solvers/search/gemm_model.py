@@ -164,16 +164,19 @@ class Classes(NamedTuple):
     """counts[0]: classes, counts[1]: stabiliser entries, counts[2]: 1 when an array is full."""
 
 
-def make_classes(max_classes: int = 1 << 24, cache_bits: int = 20) -> Classes:
+_CACHE_BITS = 20
+
+
+def make_classes(max_classes: int = 1 << 24) -> Classes:
     """Empty tables; untouched pages cost no memory."""
     return Classes(
         np.empty(max_classes, dtype=np.uint64),
         np.zeros(max_classes + 1, dtype=np.int64),
         np.empty(max_classes * 4 + (1 << 20), dtype=np.int32),
         np.zeros(max_classes * 2, dtype=np.int32),
-        np.full(1 << cache_bits, np.uint64(2**64 - 1), dtype=np.uint64),
-        np.zeros(1 << cache_bits, dtype=np.int32),
-        np.zeros(1 << cache_bits, dtype=np.int32),
+        np.full(1 << _CACHE_BITS, np.uint64(2**64 - 1), dtype=np.uint64),
+        np.zeros(1 << _CACHE_BITS, dtype=np.int32),
+        np.zeros(1 << _CACHE_BITS, dtype=np.int32),
         np.zeros(4, dtype=np.int64),
     )
 
