@@ -101,29 +101,47 @@ def _from_file(path: Path, name: str) -> Graph:
         ) from None
     from pebble.graphs.exported import export
 
-    spec = importlib.util.spec_from_file_location("pebble_audited", path)
-    assert spec is not None and spec.loader is not None
-    loaded = importlib.util.module_from_spec(spec)
-    sys.modules[spec.name] = loaded
     try:
         with torch.device("meta"):  # shapes are all that is asked for
-            spec.loader.exec_module(loaded)
-            found = vars(loaded).get(name)
-            if found is None:
-                raise InputError(f"audit: {path} has no {name!r}, expected a module, a class of modules or a function.")
-            made = _made(torch, found, loaded)
-            inputs = _called(vars(loaded), ("get_inputs", "example_inputs"))
+            made, inputs = _loaded(torch, path, name)
+    except (RuntimeError, NotImplementedError) as error:
+        if "meta" not in str(error):
+            raise _failed(path, error) from None
+        try:
+            made, inputs = _loaded(torch, path, name)  # it looks at values as it is made
+        except Exception as again:
+            raise _failed(path, again) from None
     except InputError:
         raise
     except Exception as error:
-        raise InputError(f"audit: {path} fails with {type(error).__name__}: {str(error)[:200]}.") from None
-    finally:
-        del sys.modules[spec.name]
+        raise _failed(path, error) from None
     if inputs is None:
         raise InputError(f"audit: {path} has no inputs, expected `def get_inputs():` or `example_inputs = (...)`.")
     named = inputs if isinstance(inputs, dict) else {}
     listed = () if named else tuple(inputs) if isinstance(inputs, tuple | list) else (inputs,)
     return export(made, listed, named, f"{path.name}:{name}")
+
+
+def _failed(path: Path, error: Exception) -> InputError:
+    if isinstance(error, InputError):
+        return error
+    return InputError(f"audit: {path} fails with {type(error).__name__}: {str(error)[:200]}.")
+
+
+def _loaded(torch: Any, path: Path, name: str) -> tuple[Any, Any]:
+    """What is called so in a file, made, and its inputs."""
+    spec = importlib.util.spec_from_file_location("pebble_audited", path)
+    assert spec is not None and spec.loader is not None
+    loaded = importlib.util.module_from_spec(spec)
+    sys.modules[spec.name] = loaded
+    try:
+        spec.loader.exec_module(loaded)
+        found = vars(loaded).get(name)
+        if found is None:
+            raise InputError(f"audit: {path} has no {name!r}, expected a module, a class of modules or a function.")
+        return _made(torch, found, loaded), _called(vars(loaded), ("get_inputs", "example_inputs"))
+    finally:
+        del sys.modules[spec.name]
 
 
 def _made(torch: Any, found: Any, loaded: Any) -> Callable[..., Any]:

@@ -57,7 +57,7 @@ def _print(result: Audit, top: int) -> None:
         names = dict.fromkeys(floor.operation.kind for floor in result.unknown)
         moved = sum(floor.alone_bytes for floor in result.unknown)
         say(
-            f"not known    {len(result.unknown)} operations ({', '.join(names)}): what they read is not in these "
+            f"not known    {len(result.unknown)} operations ({', '.join(names)}): what they read is in none of these "
             f"figures; their operands and results once would be {format_bytes(moved)}"
         )
     print()

@@ -60,7 +60,8 @@ _ELEMENTWISE = frozenset(
     concatenate logit atan atan2 sinh cosh asin acos remainder fmod floor_divide true_divide bitwise_and bitwise_or
     roll flip logaddexp hypot trunc isnan isinf isfinite tanhshrink softshrink hardshrink threshold pixel_shuffle
     pixel_unshuffle channel_shuffle repeat repeat_interleave tile nan_to_num float half bfloat16 double int long
-    bool conj_physical complex polar sgn binary_cross_entropy bce_with_logits
+    bool conj_physical complex polar sgn binary_cross_entropy bce_with_logits multiply divide subtract negative
+    absolute clip greater less greater_equal less_equal not_equal fix
     """.split()  # noqa: SIM905
 )
 _SOFTMAX = {"softmax", "_softmax", "log_softmax", "_log_softmax", "_safe_softmax"}
@@ -132,6 +133,16 @@ class _Reader:
             for i, part in enumerate(value if isinstance(value, tuple | list) else ()):
                 if _is_tensor(part):
                     self.builder.views[f"{node.name}.{i}"] = self.builder.views[node.name]
+            return
+        if name == "broadcast_tensors":
+            for i, (source, part) in enumerate(zip(sources, value, strict=True)):
+                self.builder.view(f"{node.name}.{i}", self.builder.views[source.name], _shape(part))
+            return
+        if first is not None and name == "unfold" and first.plain:  # windows along one dimension
+            axis, size, step = node.args[1:4]
+            along, count = first.shape[axis], _shape(value)[axis]
+            shown = (count - 1) * min(step, size) + size
+            self.builder.view(node.name, first, _shape(value), first.elements // along * min(along, shown))
             return
         if first is not None and name == "to" and _same_type(value, first) and _shape(value) == first.shape:
             self.builder.view(node.name, first, first.shape)

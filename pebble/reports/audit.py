@@ -189,13 +189,16 @@ class Audit(Report):
 
     @property
     def alone_bytes(self) -> int:
-        """One kernel an operation, those that are not known left out."""
-        return sum(floor.alone_bytes for floor in self.floors if floor.operation.known)
+        """One kernel an operation; of those that are not known only what they write."""
+        unknown = sum(self.graph.bytes_of(floor.operation.writes) for floor in self.unknown)
+        return unknown + sum(floor.alone_bytes for floor in self.floors if floor.operation.known)
 
     @property
     def alone_seconds(self) -> float:
         """The same in time, one after the other."""
-        return sum(floor.alone_seconds for floor in self.floors if floor.operation.known)
+        unknown = sum(self.graph.bytes_of(floor.operation.writes) for floor in self.unknown)
+        known = sum(floor.alone_seconds for floor in self.floors if floor.operation.known)
+        return self.dram_seconds(unknown) + known
 
     @property
     def unknown(self) -> tuple[OperationFloor, ...]:

@@ -77,8 +77,12 @@ def test_functions() -> None:
     ids = torch.zeros(10, dtype=torch.long, device="meta")
     found = audit(lambda table, i: torch.nn.functional.embedding(i, table), x, ids)
     assert found.floor_bytes == 4 * 32 + 8 * 10 + 4 * 10 * 32
+    windows = audit(lambda a: a.unfold(0, 3, 2) * 1, x)  # the last row is in none
+    assert windows.floor_bytes == 4 * (63 * 32 + 31 * 32 * 3)
+    assert audit(lambda a, b: torch.broadcast_tensors(a, b)[1] + 1, x, x[:1].clone()).floor_bytes == 4 * (32 + 64 * 32)
     odd = audit(lambda a: torch.linalg.inv(a[:16, :16]) + 1, x)
     assert [floor.operation.kind for floor in odd.unknown]
+    assert odd.alone_bytes >= odd.floor_bytes
 
 
 def test_attention_written_out_stays_on_chip() -> None:
