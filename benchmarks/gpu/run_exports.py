@@ -6,8 +6,8 @@
 
 FOLDER holds files of `pebble export --format triton`. OUT.csv gets a row for each file, with its waves kept together
 and without: the error against float64, milliseconds of single launches and of sustained runs, joules a launch, DRAM
-bytes, each beside those of the fastest of PyTorch's own calls. Nothing of pebble is needed. No setting of the GPU is
-changed.
+bytes, bytes that SMs receive, that L2 serves and that cross its fabric, each beside those of the fastest of PyTorch's
+own calls. Nothing of pebble is needed. No setting of the GPU is changed.
 """
 
 from __future__ import annotations
@@ -27,12 +27,22 @@ from typing import Any
 MEASURED = (
     "error", "milliseconds", "library_milliseconds", "sustained_milliseconds", "library_sustained_milliseconds",
     "joules", "library_joules", "dram_read_bytes", "dram_write_bytes", "library_read_bytes", "library_write_bytes",
+    "sm_bytes", "l2_request_bytes", "fabric_bytes",
+    "library_sm_bytes", "library_l2_request_bytes", "library_fabric_bytes",
 )  # fmt: skip
 COLUMNS = (
     "date", "chip", "case", "workload", "schedule", "tile", "stages", "how", "copy_engine", "registers_spilled",
     "predicted_read_bytes", "predicted_write_bytes", "library", *MEASURED, "torch", "triton",
 )  # fmt: skip
-METRICS = {"read_bytes": "dram__bytes_read.sum", "write_bytes": "dram__bytes_write.sum"}
+# what DRAM moves, what SMs receive, what L2 serves them and takes from them, what crosses between its partitions
+METRICS = {
+    "read_bytes": ("dram__bytes_read.sum", 1),
+    "write_bytes": ("dram__bytes_write.sum", 1),
+    "sm_bytes": ("l1tex__m_xbar2l1tex_read_bytes.sum", 1),
+    "l2_request_bytes": ("lts__t_sectors_srcunit_tex.sum", 32),
+    "fabric_bytes": ("lts__t_sectors_srcunit_ltcfabric.sum", 32),
+}
+DRAM = ("read_bytes", "write_bytes")
 NCU = ("ncu", "--profile-from-start", "off", "--clock-control", "none", "--cache-control", "all")
 BETWEEN = "spin_kernel"  # of torch.cuda._sleep, which parts one launch from the next in a profile
 TIMED = SimpleNamespace(check=False, time=True, sustained=True, repeats=12)
@@ -109,7 +119,7 @@ def bytes_of(paths: list[Path]) -> dict[str, list[Row]]:
         "--print-units",
         "base",
         "--metrics",
-        ",".join(METRICS.values()),
+        ",".join(metric for metric, _ in METRICS.values()),
         sys.executable,
         __file__,
     ]
@@ -123,8 +133,10 @@ def bytes_of(paths: list[Path]) -> dict[str, list[Row]]:
             totals += [Counter()] * (row["ID"] != last)
             last = row["ID"]
         else:
-            name = next(name for name, metric in METRICS.items() if metric == row["Metric Name"])
-            totals[-1][name] += int(float(row["Metric Value"].replace(",", "")))
+            name, size = next((name, size) for name, (metric, size) in METRICS.items() if metric == row["Metric Name"])
+            value = row["Metric Value"].replace(",", "")
+            if value.replace(".", "").isdigit():  # a counter that a chip has not says n/a
+                totals[-1][name] += size * int(float(value))
     result, each = {}, iter(totals)
     for path in paths:
         result[path.stem] = [dict(next(each)) for _ in range(len(ways(load(path))) + 1)]
@@ -168,7 +180,7 @@ def main() -> int:
         found_bytes = bytes_of([path for path in paths if path.stem in there])
         for row in rows:
             ours = found_bytes[row["case"]].pop(0)
-            row |= {f"dram_{name}": value for name, value in ours.items()}
+            row |= {f"dram_{name}" if name in DRAM else name: value for name, value in ours.items()}
         for row in rows:
             row |= {f"library_{name}": value for name, value in found_bytes[row["case"]][-1].items()}
         write(args.output, rows)

@@ -17,6 +17,7 @@ from pebble.cdag.products import grouped_dag
 from pebble.families.base import KernelFamily
 from pebble.families.gemm import GEMM
 from pebble.families.schedules import Explicit, in_turn
+from pebble.families.spaces.gemm import GroupedSpace
 from pebble.models.kernel_fit import KernelNeeds
 from pebble.schedules.grouped import GroupedKernel
 from pebble.schedules.orders import TileOrder, all_schedules, parse_order
@@ -46,6 +47,7 @@ class GroupedFamily(KernelFamily[GroupedGemm, TileOrder]):
     schedules_help = "the orders of `pebble schedules`, in each group, one group after the other"
     baseline = ("row", "grouped-8")
     advised = ("deepgemm", "grouped-8+sawtooth")
+    space = GroupedSpace()
 
     def accounting(self, workload: GroupedGemm) -> Accounting:
         parts = [product_part(f"m={gemm.m}", gemm, count) for gemm, count in Counter(workload.gemms).items()]

@@ -22,7 +22,7 @@ SHAPES = {
     "grouped": "grouped --rows 256,17,1000 -n 512 -k 256",
 }
 GEMM = pebble.Gemm(1024, 1536, 512)
-TUNED = ("gemm", "thin", "ffn", "attention", "decode")  # families that `tune` searches
+TUNED = tuple(SHAPES)  # families that `tune` searches
 
 
 def document(capsys: pytest.CaptureFixture[str], words: str) -> dict[str, Any]:

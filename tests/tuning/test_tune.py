@@ -291,9 +291,21 @@ def test_what_cannot_be_tuned_is_refused() -> None:
         tune(SMALL, time_limit=0, **CHIP)
     with pytest.raises(InputError):
         tune(SMALL, tile="512x512", gpu="l40s")
-    for limits in (CHIP, {"gpu": "h100-sxm5-80gb"}):  # batched and grouped products have kernels, but no search
-        with pytest.raises(InputError, match="expected one of gemm, ffn, attention"):
-            tune(pebble.GroupedGemm((512, 384), n=256, k=256), **limits)
+
+
+@pytest.mark.parametrize("where", [CHIP, {"gpu": "h200-sxm-141gb"}], ids=["cache", "gpu"])
+def test_groups_of_products_are_tuned(where: dict[str, Any]) -> None:
+    grouped = pebble.GroupedGemm((640, 256, 1024), n=1536, k=512)
+    result = tune(grouped, robust="waves", time_limit=600, **where)
+    family, config = kernel_family(grouped), result.best.kernel.config
+    least = result.objective
+    for order in named(grouped, config):
+        candidate = Candidate(order, config)
+        value = least.value(candidate, Condition(), measure(family, grouped, candidate))
+        assert result.best.worst_value <= value * least.tie, order.name
+    again = pebble.simulate(grouped, result.best.name, tile=result.best.kernel.tile, **where)
+    assert again.traffic.dram_bytes == result.best.traffic[0].dram_bytes
+    assert result.best.bound.bound.bytes <= result.best.worst.dram_bytes
 
 
 def test_only_tiles_that_fit_and_cost_no_time_are_tried() -> None:

@@ -1,4 +1,4 @@
-"""What can be tried for a GEMM."""
+"""What can be tried for a GEMM, and for groups of them."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from pebble.schedules.recipes import GemmBands, cut_heights
 from pebble.schedules.tile import TileShape
 from pebble.simulation import KernelConfig
 from pebble.units import ceil_div
-from pebble.workloads import Gemm
+from pebble.workloads import Gemm, GroupedGemm
 
 SWEPT = 64  # numbers of a named order, 1 to this
 _HEIGHTS = 40  # band heights to begin with, along each axis
@@ -44,14 +44,7 @@ class GemmSpace(Space[Gemm, GemmBands]):
 
     def swept(self, workload: Gemm, config: KernelConfig) -> Sequence[TileOrder]:
         rows, cols, _ = config.tile.grid(workload)
-        most = {"grouped": rows, "snake-strips": cols}  # others with a number walk as these do
-        return [
-            TileOrder(base, number, sawtooth)
-            for base, limit in most.items()
-            for number in range(1, min(SWEPT, limit) + 1)
-            if number != REGISTRY[base].number
-            for sawtooth in (False, True)
-        ]
+        return swept_orders(rows, cols)
 
     def made(self, workload: Gemm, config: KernelConfig) -> Iterator[GemmBands]:
         rows, cols, depth = config.tile.grid(workload)
@@ -99,6 +92,51 @@ class GemmSpace(Space[Gemm, GemmBands]):
         for slabs in {1, 2, recipe.slabs + 1}:
             if slabs <= min(depth, 8):
                 yield replace(recipe, slabs=slabs)
+
+
+class GroupedSpace(Space[GroupedGemm, GemmBands]):
+    """Named orders with their numbers, in each group: no recipe makes a table of several products."""
+
+    def tiles(self, workload: GroupedGemm, default: TileShape) -> Iterable[TileShape]:
+        return dict.fromkeys([default, *(TileShape(bm, bn, default.bk) for bm in SIDES for bn in SIDES)])
+
+    def operands(self, workload: GroupedGemm) -> tuple[str, ...]:
+        return ()
+
+    def intensity(self, workload: GroupedGemm, tile: TileShape) -> float:
+        return tile.bm * tile.bn / (tile.bm + tile.bn)
+
+    def least_time(self, workload: GroupedGemm, config: KernelConfig) -> float:
+        tile = config.tile
+        tiles = ceil_div(workload.n, tile.bn) * sum(ceil_div(rows, tile.bm) for rows in workload.rows)
+        return ceil_div(tiles, config.wave_blocks) * ceil_div(workload.k, tile.bk) * self.step(tile)
+
+    def coarse(self, workload: GroupedGemm, tile: TileShape) -> TileShape:
+        return replace(tile, bk=tile.bk * ceil_div(ceil_div(workload.k, tile.bk), _STEPS))
+
+    def swept(self, workload: GroupedGemm, config: KernelConfig) -> Sequence[TileOrder]:
+        return swept_orders(ceil_div(max(workload.rows), config.tile.bm), ceil_div(workload.n, config.tile.bn))
+
+    def made(self, workload: GroupedGemm, config: KernelConfig) -> Iterator[GemmBands]:
+        return iter(())
+
+    def recipe(self, workload: GroupedGemm, schedule: TileOrder, config: KernelConfig) -> GemmBands | None:
+        return None
+
+    def near(self, workload: GroupedGemm, recipe: GemmBands, config: KernelConfig) -> Iterator[GemmBands]:
+        return iter(())
+
+
+def swept_orders(rows: int, cols: int) -> list[TileOrder]:
+    """Named orders of a grid with other numbers than the customary ones."""
+    most = {"grouped": rows, "snake-strips": cols}  # others with a number walk as these do
+    return [
+        TileOrder(base, number, sawtooth)
+        for base, limit in most.items()
+        for number in range(1, min(SWEPT, limit) + 1)
+        if number != REGISTRY[base].number
+        for sawtooth in (False, True)
+    ]
 
 
 def whole_columns(height: int, wave_blocks: int) -> int:
