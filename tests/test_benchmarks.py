@@ -32,6 +32,7 @@ RUNS = {
     "growth.py": ("--smallest {}/growth.svg", "| orders | 1 to 1 | LRU, closed form |"),
     "hardware/beside.py": ("", "h200-sxm-141gb   8192"),
     "hardware/beside_clocks.py": (f"--recorded {PREDICTED}/side_by_side.csv", "1.19 at 32"),
+    "hardware/blind.py": ("", "predicted / measured"),
     "hardware/clocks.py": (f"--recorded {PREDICTED}/clocks.csv", "1.19 at 32"),
     "hardware/exports.py": ("", "within 5 % of predicted"),
     "hardware/fit.py": ("--every 1000 --spread 0.001 --jobs 1", "(1 kernels)"),

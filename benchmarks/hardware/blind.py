@@ -44,8 +44,12 @@ def write(folder: Path) -> None:
         where: dict[str, Any] = {"gpu": SKU, "tile": best.kernel.tile, "stages": config.stages}
         for which, schedule in (("best", best.name if best.named else best.schedule), ("common", COMMON)):
             case, name = f"{'x'.join(map(str, shape))}-{which}", best.name if which == "best" else COMMON
+            asked: dict[str, Any] = {"schedules": schedule if isinstance(schedule, str) else COMMON}
+            if not isinstance(schedule, str):
+                asked["schedule"] = schedule
             for how, execution in (("even", "free"), ("waves", "waves")):
-                timed = pebble.time(gemm, schedule, execution=execution, **where).orders[0]
+                orders = pebble.time(gemm, execution=execution, **asked, **where).orders
+                timed = next(order for order in orders if order.order == name)
                 moved = pebble.simulate(gemm, schedule, execution=execution, **where).traffic.dram_read_bytes
                 again = timed.sustained
                 times = (timed.time.seconds * 1e3, again.seconds * 1e3, again.total_joules)
@@ -59,7 +63,9 @@ def write(folder: Path) -> None:
 
 
 def read(name: str) -> dict[tuple[str, str], dict[str, str]]:
-    """Rows by case and how they ran."""
+    """Rows by case and how they ran; none where nothing was measured yet."""
+    if not (HERE / name).exists():
+        return {}
     with open(HERE / name, newline="") as file:
         return {(row["case"], row["how"]): row for row in csv.DictReader(file)}
 
