@@ -71,9 +71,13 @@ class GroupedKernel(TableKernel):
 
     @classmethod
     def work(cls, workload: GroupedGemm, tile: TileShape) -> list[Work]:
-        parts = [Work.product(g.m, g.n, g.k, tile, workload.in_bytes) for g in workload.gemms]
-        blocks, traffic = sum(part.blocks for part in parts), sum(part.bytes for part in parts)
-        return [replace(parts[0], blocks=blocks, bytes=traffic)]
+        parts = [
+            (Work.product(rows, workload.n, workload.k, tile, workload.in_bytes), count)
+            for rows, count in Counter(workload.rows).items()
+        ]
+        blocks = sum(count * part.blocks for part, count in parts)
+        traffic = sum(count * part.bytes for part, count in parts)
+        return [replace(parts[0][0], blocks=blocks, bytes=traffic)]
 
     @classmethod
     def extents(cls, workload: GroupedGemm) -> tuple[int, int, int]:

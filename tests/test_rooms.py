@@ -20,7 +20,7 @@ FLOORS: tuple[tuple[str, ...], ...] = (
     ("bounds", "simulation"),
     ("solvers", "families", "timing"),
     ("proof", "tuning"),
-    ("plots",),
+    ("plots", "integrations"),
     ("reports",),
     ("api",),
     ("sweeps",),

@@ -23,6 +23,7 @@ from pebble.reports.schedule_names import Own
 from pebble.reports.simulated_kernel import KernelOptions
 from pebble.reports.target import check_options, find_gpu
 from pebble.schedules.export.cuda import cuda_header, statement
+from pebble.schedules.export.inductor import inductor_table
 from pebble.schedules.export.triton import triton_source
 from pebble.schedules.tables import TileTable
 from pebble.schedules.tables.files import npy_bytes, table_document, write_csv
@@ -39,6 +40,7 @@ FORMATS: dict[str, tuple[str, Callable[[TileTable], str | bytes]]] = {
     "json": (".json", lambda table: json.dumps(table_document(table)) + "\n"),
     "triton": (".py", triton_source),
     "cuda": (".h", cuda_header),
+    "inductor": (".json", inductor_table),
 }
 _HOW = {"waves": "waves", "free": "free", "persistent": "free", "dynamic": "free", "staggered": "staggered"}
 
@@ -52,7 +54,7 @@ class Exported(Report):
     table : TileTable
         What runs when, with the workload, the launch and the traffic that is predicted for it.
     format : str
-        ``csv``, ``npy``, ``json``, ``triton`` or ``cuda``.
+        ``csv``, ``npy``, ``json``, ``triton``, ``cuda`` or ``inductor``.
     content : bytes
         Of the file.
     notes : tuple of str
@@ -114,7 +116,8 @@ def export(
     format : str
         ``csv``, ``npy`` or ``json``: wave, slot, tile row and column, first k step and k direction of each block (more
         columns for an ffn). ``triton``: a file that runs, checks and times the schedule with PyTorch and Triton alone.
-        ``cuda``: a header that maps wave and slot to the block's work.
+        ``cuda``: a header that maps wave and slot to the block's work. ``inductor``: an entry of PyTorch Inductor's
+        lookup table.
     **options
         Where and how it runs: `KernelOptions`; by default with as many stages as fit, at most 2 to 4.
 

@@ -41,8 +41,8 @@ def check_dimension(name: str, value: object) -> int:
         Not a whole number, below 1, or above 2^32.
     """
     try:
-        if isinstance(value, bool) or not isinstance(value, SupportsIndex):  # True is an index to Python alone
-            raise TypeError
+        if type(value) is not int and (isinstance(value, bool) or not isinstance(value, SupportsIndex)):
+            raise TypeError  # True is an index to Python alone
         number = operator.index(value)
     except TypeError:
         raise InputError(f"{name}: got {value!r}, expected a whole number from 1 to {MAX_DIMENSION}.") from None

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
+from functools import cached_property
 
 from pebble.errors import InputError
 from pebble.workloads.base import Operand, Workload, check_dimension
@@ -64,7 +65,7 @@ class GroupedGemm(Workload):
         object.__setattr__(self, "rows", checked)
         super().__post_init__()
 
-    @property
+    @cached_property
     def gemms(self) -> tuple[Gemm, ...]:
         """The product of each group."""
         return tuple(Gemm(m, self.n, self.k, self.dtype, self.out_dtype, self.accumulate) for m in self.rows)

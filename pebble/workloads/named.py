@@ -97,6 +97,39 @@ _MODELS: dict[str, ModelShape] = {
     ),
 }
 
+
+@dataclass(frozen=True)
+class Mixture:
+    """The experts of a model: gated FFNs, of which each token takes a few.
+
+    Raises
+    ------
+    InputError
+        A number below one, or more experts a token than there are.
+    """
+
+    experts: int  #: that tokens are routed to
+    top_k: int  #: experts of a token
+    hidden: int  #: width of the model, in values
+    intermediate: int  #: width of the inside of an expert, in values
+    source: str = ""  #: where the numbers come from
+
+    def __post_init__(self) -> None:
+        for name in ("experts", "top_k", "hidden", "intermediate"):
+            object.__setattr__(self, name, check_dimension(name, vars(self)[name]))
+        if self.top_k > self.experts:
+            raise InputError(f"experts of a token: got {self.top_k}, expected at most the {self.experts} there are.")
+
+
+MIXTURES: dict[str, Mixture] = {
+    "deepseek-v3": Mixture(256, 8, 7168, 2048, _DEEPSEEK),
+    "mixtral-8x7b": Mixture(8, 2, 4096, 14336, _LITGPT),
+    "mixtral-8x22b": Mixture(8, 2, 6144, 16384, _LITGPT),
+    "qwen3-30b-a3b": Mixture(128, 8, 2048, 768, _LITGPT),
+    "qwen3-235b-a22b": Mixture(128, 8, 4096, 1536, _LITGPT),
+}
+"""Experts by the model's name."""
+
 _Q_RANK, _KV_RANK, _ROPE, _EXPERT = 1536, 512, 64, 2048  # DeepSeek-V3 only
 _PER_EXPERT = "tokens: those routed to one expert"
 _DENSE = "dense FFN, the first 3 layers"

@@ -23,11 +23,11 @@ from pebble.schedules.tables.registry import KERNELS
 from pebble.schedules.tables.table import TileTable
 
 TEMPLATES = Path(__file__).parent / "templates"
-_TORCH = {"bf16": "bfloat16", "fp16": "float16", "fp32": "float32"}
+TORCH_TYPES = {"bf16": "bfloat16", "fp16": "float16", "fp32": "float32"}
 _PART_BYTES = 32 * 1024  # of a result in shared memory, beside the stages
 _NARROWEST = 64  # columns of a tile of a product's last round
 _MOST_SUMS = 128 * 256  # values of a tile whose sums fill the registers of two warp groups
-_WARP_GROUPS_FROM = 128 * 128  # values of a tile that keep two groups of four warps busy
+WARP_GROUPS_FROM = 128 * 128  # values of a tile that keep two groups of four warps busy
 # each before what it imports
 MODULES = ("latent", "attention", "grouped", "ffn", "gemm", "hopper", "kernels", "launch", "dealing")
 _NAMES = re.compile(r"[A-Za-z_]\w*")
@@ -93,7 +93,7 @@ def triton_source(table: TileTable) -> str:
         head=_quoted("\n".join(statement(table))), imports=imports, about=_literal(about), shape=shape,
         tile=_sides(table), build=_literal(_build(table)), programs=launch.wave_blocks,
         columns=", ".join(SLOT_COLUMNS), count=len(SLOT_COLUMNS), table=_packed(table), body=body,
-        problem=problem, dtype=_TORCH[workload.dtype], out_dtype=_TORCH[workload.out_dtype],
+        problem=problem, dtype=TORCH_TYPES[workload.dtype], out_dtype=TORCH_TYPES[workload.out_dtype],
     )  # fmt: skip
 
 
@@ -107,7 +107,7 @@ def _build(table: TileTable) -> dict[str, object]:
     adds = bool(np.any(table.column("adds"))) or any(operand.read and operand.written for operand in workload.operands)
     held = 1 + (adds or workload.family == "grouped")  # what is added to, or edges, take as much again
     parts = -(-bm * bn * workload.out_bytes * held // _PART_BYTES)
-    warps = 8 if bm * max(bn, KERNELS[workload.family].result_columns(workload, bn)) >= _WARP_GROUPS_FROM else 4
+    warps = 8 if bm * max(bn, KERNELS[workload.family].result_columns(workload, bn)) >= WARP_GROUPS_FROM else 4
     joined = KERNELS[workload.family].up_sums(workload) == 2 and 2 * bm * bn <= _MOST_SUMS
     return {
         "stages": table.launch.stages, "warps": warps, "parts": 1 << (parts - 1).bit_length(), "width": bn,
@@ -210,7 +210,7 @@ def _packed(table: TileTable) -> str:
 def _check(table: TileTable) -> None:
     """Refuse what the kernels do not compute."""
     workload, launch = table.workload, table.launch
-    if workload.dtype not in ("bf16", "fp16") or workload.out_dtype not in _TORCH:
+    if workload.dtype not in ("bf16", "fp16") or workload.out_dtype not in TORCH_TYPES:
         raise InputError(
             f"triton: got {workload.dtype} -> {workload.out_dtype}, expected bf16 or fp16 inputs (--dtype)."
         )

@@ -1,0 +1,200 @@
+"""The modelled time of a kernel by its launch parameters, as tuners name them: tile, stages, warps, order."""
+
+from __future__ import annotations
+
+import logging
+import math
+from bisect import insort
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cache, cached_property
+from typing import Any, NamedTuple
+
+from pebble.errors import PebbleError
+from pebble.families import KernelFamily, kernel_family
+from pebble.families.spaces.candidate import Candidate
+from pebble.models.kernel_fit import most_blocks, warp_threads
+from pebble.models.machine import Machine, load_machine, machine_names
+from pebble.schedules.execution import WAVES
+from pebble.schedules.tile import TileShape
+from pebble.simulation import KernelConfig
+from pebble.timing.power import power_of
+from pebble.timing.sustained import Rates, sustained_rates
+from pebble.tuning.advisors.coarse import coarse_seconds, quick_look
+from pebble.units import ceil_div
+from pebble.workloads.base import Workload
+
+LOG = logging.getLogger("pebble")
+_SAME = 8  # digits after the point of seconds that are told apart
+DTYPES = {"bfloat16": "bf16", "float16": "fp16", "float32": "fp32", "float8_e4m3fn": "fp8", "float8_e5m2": "fp8"}
+# what drivers call a GPU, where the words of its name here do not say it
+_DRIVER_NAMES = {"h100-sxm5-80gb": "NVIDIA H100 80GB HBM3", "h100-pcie-80gb": "NVIDIA H100 PCIe",
+                 "h200-sxm-141gb": "NVIDIA H200", "b200-sxm": "NVIDIA B200", "rtx4090": "NVIDIA GeForce RTX 4090",
+                 "mi300x": "AMD Instinct MI300X"}  # fmt: skip
+
+
+class Launch(NamedTuple):
+    """How a kernel is launched.
+
+    Attributes
+    ----------
+    tile : TileShape
+        Rows and columns of the block's output, and the depth of a step; for attention rows of queries and of keys.
+    stages, warps : int
+        As Triton's ``num_stages`` and ``num_warps``.
+    schedule : str
+        The order of its blocks, as `pebble compare` names it: ``grouped-8``, ``fa2``.
+    """
+
+    tile: TileShape
+    stages: int
+    warps: int
+    schedule: str
+
+
+def driver_name(machine: Machine) -> str:
+    """The name under which drivers, and so PyTorch and vLLM, know a GPU."""
+    return _DRIVER_NAMES.get(machine.sku, machine.name)
+
+
+def sku_of(name: str) -> str | None:
+    """The SKU of a GPU by its driver's name; None for one that `pebble machines` does not list.
+
+    Examples
+    --------
+    >>> sku_of("NVIDIA H100 80GB HBM3"), sku_of("NVIDIA A100-SXM4-40GB"), sku_of("NVIDIA T4")
+    ('h100-sxm5-80gb', 'a100-sxm4-40gb', None)
+    """
+    known = {driver_name(load_machine(sku)).lower(): sku for sku in machine_names()}
+    return known.get(name.lower())
+
+
+@cache
+def present_gpu() -> str | None:
+    """The SKU of the GPU that PyTorch sees first; None without one, or for one that is not known."""
+    import torch
+
+    if not torch.cuda.is_available():
+        return None
+    name = torch.cuda.get_device_name()
+    sku = sku_of(name)
+    if sku is None:
+        LOG.debug("%s is no machine of pebble's; kernels are chosen as without it", name)
+    return sku
+
+
+def dtype_of(values: Mapping[str, Any]) -> str | None:
+    """The data type of the first tensor among a kernel's arguments, as `pebble` names it; None where there is none."""
+    for value in values.values():
+        known = DTYPES.get(str(getattr(value, "dtype", "")).removeprefix("torch."))
+        if known:
+            return known
+    return None
+
+
+@dataclass(frozen=True)
+class KernelTimes:
+    """Modelled times of the kernels of one workload on one chip.
+
+    Sustained where the chip's are modelled, of a single launch elsewhere; as many blocks run on an SM as fit.
+
+    Parameters
+    ----------
+    gpu : str
+        A SKU.
+    workload : Workload
+        Of a family with kernels.
+
+    Raises
+    ------
+    PebbleError
+        No such machine, a machine without rates, or a workload without kernels.
+
+    Examples
+    --------
+    >>> from pebble.workloads import Gemm
+    >>> times = KernelTimes("h100-sxm5-80gb", Gemm(4096, 4096, 4096))
+    >>> wide, narrow = (Launch(TileShape(128, n, 64), 3, 8, "grouped-8") for n in (256, 64))
+    >>> times.seconds(wide) < times.seconds(narrow)
+    True
+    >>> times.fastest([narrow, wide, wide._replace(tile=TileShape(512, 512, 64))], 5)
+    [1, 0]
+    """
+
+    gpu: str
+    workload: Workload
+
+    def __post_init__(self) -> None:
+        assert self.rates is not None  # what is not known is refused here
+
+    @cached_property
+    def machine(self) -> Machine:
+        """Its numbers."""
+        return load_machine(self.gpu)
+
+    @cached_property
+    def family(self) -> KernelFamily[Any, Any]:
+        """Of the workload."""
+        return kernel_family(self.workload)
+
+    @cached_property
+    def rates(self) -> Rates:
+        """Of the chip."""
+        return sustained_rates(self.machine, self.workload.dtype)
+
+    def at_once(self, launch: Launch) -> int:
+        """Blocks that run on an SM; 0 for what an SM cannot hold."""
+        tile = self.family.cut_tile(launch.tile, self.workload)
+        threads = launch.warps * warp_threads(self.machine)
+        fit = most_blocks(
+            self.machine, replace(self.family.kernel_needs(self.workload, tile, launch.stages), threads=threads)
+        )
+        blocks = max(work.blocks for work in self.family.kernel.work(self.workload, tile))
+        return min(fit.blocks_per_sm, ceil_div(blocks, self.machine.sms)) if fit.fits else 0
+
+    def glance(self, launch: Launch) -> float:
+        """Seconds if it moved the compulsory bytes and nobody waited for them; infinite for what an SM cannot hold."""
+        blocks = self.at_once(launch)
+        if not blocks:
+            return math.inf
+        tile = self.family.cut_tile(launch.tile, self.workload)
+        return coarse_seconds(self.workload, tile, launch.stages, self.machine.sms, blocks, self.rates)
+
+    def seconds(self, launch: Launch) -> float:
+        """Seconds with the bytes that its order moves, where its family counts them; infinite as for `glance`.
+
+        Cost: 1 to 3 ms.
+        """
+        blocks = self.at_once(launch)
+        if self.family.space is None or not blocks:
+            return self.glance(launch)
+        machine, tile = self.machine, self.family.cut_tile(launch.tile, self.workload)
+        policy = machine.default_model.policy
+        config = KernelConfig(tile, machine.sms, blocks, machine.l2_bytes, policy, WAVES, launch.stages)
+        plan = Candidate(self.family.parse_schedule(launch.schedule), config)
+        power = power_of(machine, self.workload.dtype, machine.sms)
+        return quick_look(self.family, self.workload, plan, self.rates, power).ranked_seconds
+
+    def fastest(self, launches: Sequence[Launch], most: int) -> list[int]:
+        """Which of them take least, the fastest first; none that an SM cannot hold.
+
+        Of equal times those with more bytes on the way come first. What is slower than ``most`` others at a glance is
+        not looked at again.
+        """
+        glances = [self.glance(launch) for launch in launches]
+        found: list[tuple[float, int, int]] = []
+        for i in sorted(range(len(launches)), key=glances.__getitem__):
+            if glances[i] == math.inf or (len(found) >= most and glances[i] > found[most - 1][0]):
+                break
+            launch = launches[i]
+            insort(found, (round(self.seconds(launch), _SAME), -launch.stages * launch.tile.bk, i))
+        return [i for seconds, _, i in found[:most] if seconds < math.inf]
+
+
+def fastest_launches(gpu: str, workload: Workload, launches: Sequence[Launch], most: int) -> list[int] | None:
+    """`KernelTimes.fastest`, or None with a line in the log where the model does not know the kernel."""
+    try:
+        return KernelTimes(gpu, workload).fastest(launches, most)
+    except PebbleError as error:
+        LOG.debug("%s is not modelled: %s", workload.label, error)
+        return None

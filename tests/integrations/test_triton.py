@@ -1,0 +1,91 @@
+"""Triton's autotuner with the time model: on configurations as Triton hands them over, and with the package itself."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from itertools import product
+from typing import Any
+
+import pytest
+
+from pebble.errors import InputError, UnknownNameError
+from pebble.integrations.triton import attention, gemm, perf_model, prune
+
+
+@dataclass
+class Config:
+    """What is read of a ``triton.Config``."""
+
+    kwargs: dict[str, Any]
+    num_warps: int
+    num_stages: int
+
+
+def space(make: Any) -> list[Any]:
+    """48 configurations of the tutorial's kernel."""
+    sides = product((64, 128), (64, 128, 256), (32, 64), (1, 8), (4, 8))
+    return [
+        make({"BLOCK_SIZE_M": m, "BLOCK_SIZE_N": n, "BLOCK_SIZE_K": k, "GROUP_SIZE_M": g}, num_warps=w, num_stages=3)
+        for m, n, k, g, w in sides
+    ]
+
+
+SHAPE = {"M": 4096, "N": 4096, "K": 4096}
+
+
+def test_few_are_kept_and_they_are_the_fastest_by_the_model() -> None:
+    configs = space(Config)
+    kept = prune(gemm(), gpu="h100", dtype="bf16")(configs, SHAPE)
+    assert len(kept) == 3  # 5 % of 48
+    time = perf_model(gemm(), gpu="h100", dtype="bf16")
+    times = {
+        id(c): time(**SHAPE, **c.kwargs, num_warps=c.num_warps, num_stages=c.num_stages, num_ctas=1) for c in configs
+    }
+    assert sorted(times[id(c)] for c in kept) == pytest.approx(sorted(times.values())[:3], rel=1e-4)
+    assert kept[0].kwargs["BLOCK_SIZE_N"] == 256
+
+
+def test_names_of_arguments_are_the_users() -> None:
+    configs = [Config({"BM": m, "BN": 128, "BK": 64}, 4, 3) for m in (64, 128)]
+    kernel = gemm("rows", "cols", "depth", tile=("BM", "BN", "BK"), group=None)
+    kept = prune(kernel, keep=1, gpu="a100", dtype="fp16")(configs, {}, rows=8192, cols=8192, depth=8192)
+    assert [c.kwargs["BM"] for c in kept] == [128]
+
+
+def test_attention_kernels_are_ranked_by_their_shape() -> None:
+    kernel = attention(
+        lambda v: {"queries": v["N_CTX"], "keys": v["N_CTX"], "head_dim": v["HEAD_DIM"], "heads": v["H"]}
+    )
+    configs = [Config({"BLOCK_M": m, "BLOCK_N": n}, 8, 3) for m in (64, 128) for n in (32, 64, 128)]
+    shape = {"N_CTX": 8192, "HEAD_DIM": 128, "H": 32}
+    kept = prune(kernel, keep=2, gpu="h200", dtype="bf16")(configs, shape)
+    assert len(kept) == 2
+
+
+@pytest.mark.parametrize(
+    ("shape", "dtype"),
+    [({"M": 0, "N": 8, "K": 8}, "bf16"), ({"M": "many", "N": 8, "K": 8}, "bf16"), ({"N": 8, "K": 8}, "bf16")],
+)
+def test_what_is_not_known_keeps_every_configuration(shape: dict[str, Any], dtype: str) -> None:
+    configs = space(Config)
+    assert prune(gemm(), gpu="h100", dtype=dtype)(configs, shape) == configs
+    assert perf_model(gemm(), gpu="h100", dtype=dtype)(**shape, **configs[0].kwargs, num_warps=4, num_stages=3) == 0
+
+
+def test_wrong_arguments_are_told_at_once() -> None:
+    with pytest.raises(InputError, match="keep: got 0"):
+        prune(gemm(), keep=0)
+    with pytest.raises(UnknownNameError):
+        perf_model(gemm(), gpu="h1000")
+
+
+def test_triton_itself_compiles_only_what_is_kept() -> None:
+    triton = pytest.importorskip("triton")
+    runtime = pytest.importorskip("triton.runtime.autotuner")
+    kept = prune(gemm(), gpu="h100", dtype="bf16")
+    tuner = runtime.Autotuner.__new__(runtime.Autotuner)  # without a driver, which a machine without a GPU lacks
+    tuner.configs, tuner.nargs = space(triton.Config), dict(SHAPE)
+    tuner.early_config_prune, tuner.perf_model, tuner.configs_top_k = kept, None, 1.0
+    assert len(tuner.prune_configs({})) == 3
+    tuner.early_config_prune, tuner.perf_model, tuner.configs_top_k = None, perf_model(gemm(), "h100", "bf16"), 2
+    assert len(tuner.prune_configs({})) == 2
