@@ -103,13 +103,8 @@ def _best(choices: list[Any], gpu: str, workload: Workload, keep: int) -> list[A
     """The ``keep`` fastest of one template, each tile, stages and warps once with its best ``GROUP_M``."""
     spread = [(choice, group) for choice in choices for group in GROUPS]
     launches = [_launch(choice.params.to_kwargs(), group) for choice, group in spread]
-    order = fastest_launches(gpu, workload, launches, keep * len(GROUPS))
-    if not order:
-        return choices
-    best: dict[Launch, int] = {}
-    for i in order:
-        best.setdefault(launches[i]._replace(schedule=""), i)
-    return [_with_group(*spread[i]) for i in list(best.values())[:keep]]
+    order = fastest_launches(gpu, workload, launches, keep)
+    return [_with_group(*spread[i]) for i in order] if order else choices
 
 
 def _launch(parameters: Mapping[str, Any], group: int) -> Launch:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import logging
 import math
-from bisect import insort
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cache, cached_property
@@ -144,12 +143,9 @@ class KernelTimes:
 
     def at_once(self, launch: Launch) -> int:
         """Blocks that run on an SM; 0 for what an SM cannot hold."""
-        tile = self.family.cut_tile(launch.tile, self.workload)
-        threads = launch.warps * warp_threads(self.machine)
-        fit = most_blocks(
-            self.machine, replace(self.family.kernel_needs(self.workload, tile, launch.stages), threads=threads)
-        )
-        blocks = max(work.blocks for work in self.family.kernel.work(self.workload, tile))
+        needs = self.family.kernel_needs(self.workload, launch.tile, launch.stages)
+        fit = most_blocks(self.machine, replace(needs, threads=launch.warps * warp_threads(self.machine)))
+        blocks = max(work.blocks for work in self.family.kernel.work(self.workload, launch.tile))
         return min(fit.blocks_per_sm, ceil_div(blocks, self.machine.sms)) if fit.fits else 0
 
     def glance(self, launch: Launch) -> float:
@@ -157,8 +153,7 @@ class KernelTimes:
         blocks = self.at_once(launch)
         if not blocks:
             return math.inf
-        tile = self.family.cut_tile(launch.tile, self.workload)
-        return coarse_seconds(self.workload, tile, launch.stages, self.machine.sms, blocks, self.rates)
+        return coarse_seconds(self.workload, launch.tile, launch.stages, self.machine.sms, blocks, self.rates)
 
     def seconds(self, launch: Launch) -> float:
         """Seconds with the bytes that its order moves, where its family counts them; infinite as for `glance`.
@@ -176,18 +171,25 @@ class KernelTimes:
         return quick_look(self.family, self.workload, plan, self.rates, power).ranked_seconds
 
     def fastest(self, launches: Sequence[Launch], most: int) -> list[int]:
-        """Which of them take least, the fastest first; none that an SM cannot hold.
+        """Which of them to try, the fastest first; none that an SM cannot hold.
 
-        Of equal times those with more bytes on the way come first. What is slower than ``most`` others at a glance is
-        not looked at again.
+        Each tile, stages and warps once, in its best order, as long as there are such: how a tile runs is known less
+        well than what its order moves. Of equal times those with more bytes on the way come first. What is slower than
+        ``most`` others at a glance is not looked at again.
         """
         glances = [self.glance(launch) for launch in launches]
-        found: list[tuple[float, int, int]] = []
+        best: dict[Launch, tuple[float, int, int]] = {}
+        others: list[tuple[float, int, int]] = []
         for i in sorted(range(len(launches)), key=glances.__getitem__):
-            if glances[i] == math.inf or (len(found) >= most and glances[i] > found[most - 1][0]):
+            slowest = sorted(best.values())[most - 1][0] if len(best) >= most else math.inf
+            if glances[i] == math.inf or glances[i] > slowest:
                 break
-            launch = launches[i]
-            insort(found, (round(self.seconds(launch), _SAME), -launch.stages * launch.tile.bk, i))
+            launch, kernel = launches[i], launches[i]._replace(schedule="")
+            timed = round(self.seconds(launch), _SAME), -launch.stages * launch.tile.bk, i
+            first = min(timed, best.get(kernel, timed))
+            others += [max(timed, best[kernel])] if kernel in best else []
+            best[kernel] = first
+        found = sorted(best.values()) + sorted(others)
         return [i for seconds, _, i in found[:most] if seconds < math.inf]
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import logging
 import math
+from dataclasses import replace
 
 import pytest
 
@@ -25,11 +26,20 @@ SPACE = [
 @pytest.mark.parametrize("workload", [Gemm(1000, 3000, 2000), Gemm(64, 8192, 4096), Attention(2048, 2048, 128)])
 def test_the_fastest_are_those_of_a_full_look(gpu: str, workload: Gemm | Attention) -> None:
     order = {"gemm": ("row", "grouped-8"), "attention": ("fa2", "fa2")}[workload.family]
-    space = [launch._replace(schedule=order[launch.schedule != "row"]) for launch in SPACE]
+    depth = {"gemm": 64, "attention": 1}[workload.family]
+    space = [
+        launch._replace(schedule=order[launch.schedule != "row"], tile=replace(launch.tile, bk=depth))
+        for launch in SPACE
+    ]
     times = KernelTimes(gpu, workload)
-    every = sorted(times.seconds(launch) for launch in space)
-    found = times.fastest(space, 5)
-    assert [times.seconds(space[i]) for i in found] == pytest.approx([t for t in every[:5] if t < math.inf], rel=1e-4)
+    best: dict[Launch, float] = {}
+    for launch in space:  # each kernel once, in its best order
+        kernel = launch._replace(schedule="")
+        best[kernel] = min(best.get(kernel, math.inf), times.seconds(launch))
+    every = sorted(seconds for seconds in best.values() if seconds < math.inf)[:3]
+    found = times.fastest(space, 3)
+    assert len({space[i]._replace(schedule="") for i in found}) == len(every)
+    assert [times.seconds(space[i]) for i in found] == pytest.approx(every, rel=1e-4)
 
 
 def test_what_an_sm_cannot_hold_is_never_picked() -> None:
