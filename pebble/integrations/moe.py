@@ -133,6 +133,7 @@ def _entry(mixture: Mixture, inside: int, sku: str, dtype: str, tokens: int) -> 
     rows = routed(mixture, tokens)
     widths = (2 * inside, mixture.hidden), (mixture.hidden, inside)
     times = [KernelTimes(sku, GroupedGemm(rows, n, k, dtype=dtype)) for n, k in widths]
+    middle = KernelTimes(sku, Gemm(sorted(rows)[len(rows) // 2], *widths[0], dtype=dtype))
     launches = [
         Launch(TileShape(bm, bn, bk), stages, warps, "row")
         for bm, bn, bk, stages, warps in product(ROWS, COLUMNS, DEPTHS, STAGES, WARPS)
@@ -141,7 +142,7 @@ def _entry(mixture: Mixture, inside: int, sku: str, dtype: str, tokens: int) -> 
     taken = [sum(time.glance(launch) for time in times) for launch in launches]
     alike = [i for i, seconds in enumerate(taken) if seconds <= _ALIKE * min(taken)]
     best = max(alike, key=lambda i: (_on_the_way(launches[i]), -launches[i].warps, -taken[i]))
-    return Entry(launches[best], _group(times, launches[best], rows), taken[best])
+    return Entry(launches[best], _group(middle, launches[best]), taken[best])
 
 
 def _on_the_way(launch: Launch) -> int:
@@ -150,13 +151,8 @@ def _on_the_way(launch: Launch) -> int:
     return launch.stages * tile.bk * (tile.bm + tile.bn)
 
 
-def _group(times: list[KernelTimes], launch: Launch, rows: tuple[int, ...]) -> int:
+def _group(middle: KernelTimes, launch: Launch) -> int:
     """Rows of blocks that are walked together: those that suit an expert of middling size."""
-    middle = sorted(rows)[len(rows) // 2]
-    if middle <= launch.tile.bm:
-        return GROUPS[0]
-    wide = times[0].workload
-    assert isinstance(wide, GroupedGemm)
-    one = KernelTimes(times[0].gpu, Gemm(middle, wide.n, wide.k, dtype=wide.dtype))
-    groups = [group for group in GROUPS if group <= 2 * ceil_div(middle, launch.tile.bm)]
-    return min(groups, key=lambda g: one.seconds(launch._replace(schedule="row" if g == 1 else f"grouped-{g}")))
+    blocks = ceil_div(middle.workload.dimensions["m"], launch.tile.bm)
+    groups = [group for group in GROUPS if group == 1 or (blocks > 1 and group <= 2 * blocks)]
+    return min(groups, key=lambda g: middle.seconds(launch._replace(schedule="row" if g == 1 else f"grouped-{g}")))
