@@ -9,14 +9,15 @@ from __future__ import annotations
 
 import random
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from math import ceil
 
 from pebble.bounds.task_splits import least_split
 from pebble.game import Game, at_sm
-from pebble.solvers.lower import best_simple_bound
+from pebble.solvers.lower import best_simple_bound, bound_for_several
 from pebble.solvers.plan import Plan, read_plan, write_moves
 from pebble.solvers.result import Incumbent, Problem
-from pebble.solvers.several.common import common_schedules, split_schedules
+from pebble.solvers.several.common import Phases, common_schedules, split_schedules
 from pebble.solvers.several.play import play
 
 _GREEDY_TASKS = 3000  # above, only the orders that need no look at the memory
@@ -73,20 +74,27 @@ def solve_alone(best: Incumbent) -> str:
 
 
 def _share(best: Incumbent) -> None:
-    """Offer the schedules in common use that keep to the limit on tasks, and where there is one its least split."""
+    """Offer the schedules in common use; where there is a limit on tasks, the least split within it as well."""
     problem = best.problem
     game, sms, most = problem.game, problem.buffers.memories, problem.most_tasks_per_sm
-    schedules = [*common_schedules(game, sms).items()]
-    if most is not None:
-        # the split that is best without copies is a start with them too
-        splits = dict.fromkeys(
-            least_split(game, sms, most, copies).sms for copies in (False, problem.buffers.copies_pay)
-        )
-        schedules += [item for at in splits if at for item in split_schedules(game, at, sms).items()]
-    for name, phases in schedules:
+    _offer(best, common_schedules(game, sms))
+    if most is None or best.stopped:
+        return
+    bound, _, _, name = bound_for_several(problem)
+    best.raise_lower(ceil(bound * best.unit), name)
+    # the split that is best without copies is a start with them too
+    for at in dict.fromkeys(least_split(game, sms, most, copies).sms for copies in (False, problem.buffers.copies_pay)):
+        if at and not best.stopped:
+            _offer(best, split_schedules(game, at, sms))
+
+
+def _offer(best: Incumbent, schedules: Mapping[str, Phases]) -> None:
+    """Play schedules, those that keep to the limit on tasks."""
+    problem, most = best.problem, best.problem.most_tasks_per_sm
+    for name, phases in schedules.items():
         done = Counter(sm for phase in phases for _, sm in phase)
         if most is None or max(done.values(), default=0) <= most:
-            best.offer(play(game, problem.capacity, problem.buffers, phases), f"heuristic, {name}")
+            best.offer(play(problem.game, problem.capacity, problem.buffers, phases), f"heuristic, {name}")
         if best.stopped:
             break
 

@@ -40,7 +40,7 @@ def simple_bounds(problem: Problem) -> Iterator[tuple[int, str]]:
     if buffers.memories == 1:
         yield best_simple_bound(game, problem.capacity)
     else:
-        bound, _, _, name = bound_for_several(problem)
+        bound, _, _, name = bound_for_several(problem, splits=False)
         yield ceil(bound * buffers.omega.denominator), name
 
 
@@ -54,8 +54,11 @@ def best_simple_bound(game: Game, capacity: int) -> tuple[int, str]:
     return max(results, key=lambda x: x[0])  # the first of equals
 
 
-def bound_for_several(problem: Problem) -> tuple[Fraction, int, int, str]:
-    """The bound on the cost, on L + W, on L + W + R, and the name of what gives the first."""
+def bound_for_several(problem: Problem, splits: bool = True) -> tuple[Fraction, int, int, str]:
+    """The bound on the cost, on L + W, on L + W + R, and the name of what gives the first.
+
+    With ``splits`` the least split of the tasks too, which may take a second.
+    """
     game, capacity, buffers = problem.game, problem.capacity, problem.buffers
     sms, tasks = buffers.memories, len(game.tasks)
     most = tasks if problem.most_tasks_per_sm is None else problem.most_tasks_per_sm
@@ -66,7 +69,7 @@ def bound_for_several(problem: Problem) -> tuple[Fraction, int, int, str]:
         return cheapest_split(entries(game, size), groups, most) - initialised + stores
 
     pooled, apart = best_simple_bound(game, capacity * sms)[0], by_sms(capacity, sms, most)
-    split = least_split(game, sms, most, buffers.copies_pay).weight
+    split = least_split(game, sms, most, buffers.copies_pay).weight if splits else 0
     everything = max(pooled, apart, split)
     name = "bound per split" if split > max(pooled, apart) else "bound per SM"
     if buffers.kind == "sm-local":
