@@ -122,7 +122,7 @@ def test_against_exhaustive_play(shape: tuple[int, int, int]) -> None:
 def test_canonical_forms_are_the_same_for_all_images() -> None:
     rng = random.Random(7)
     for m, n, k in [(2, 3, 2), (3, 3, 2), (2, 2, 3)]:
-        model, classes = build_model(m, n, k, 5), make_classes(1 << 12, 8)
+        model, classes = build_model(m, n, k, 5), make_classes(1 << 12)
         everything = [
             a | b << 8 | c << 16 | flip << 24
             for a, b, c in itertools.product(*(range(len(p)) for p in (model.perm_i, model.perm_j, model.perm_l)))
