@@ -35,7 +35,8 @@ _FAR, _FAR_BASELINE = (
 FREE_STEPS = 20_000_000  # steps of blocks that are simulated in a few seconds
 EFFORT_LINES = 200_000_000  # loads that simulations follow at most, for each second of the limit: 0.2 s of one core
 _LEAST_KEPT = 3
-_FREE_EFFORT = 2  # a simulation of blocks that run free takes about so many times as long
+_CLOSED_EFFORT = 0.02  # of what a simulation takes, where misses are known in closed form
+_FREE_EFFORT = 2.0  # a simulation of blocks that run free takes about so many times as long
 _AT_ONCE = 8
 _SHARE = 0.8  # of the time, the rest is for what is tried beside
 _WORTH = 1.04  # a neighbour is simulated if it looks no worse than this times what was found
@@ -202,6 +203,7 @@ class Search:
         least = self.looks[promising[0].key].value if promising else inf
         far, far_baseline = (self.objective.within(factor) * least for factor in (_FAR, _FAR_BASELINE))
         near = [c for c in rest if self.looks[c.key].value <= (far_baseline if self._kinds[c.key][0] else far)]
+        near.sort(key=lambda c: not self._kinds[c.key][0])  # the common ones first: the best of them is always told
         self._simulate("simulating other named schedules", near)
         if sum(map(self.block_steps, rest)) <= FREE_STEPS:
             self._simulate("simulating the rest of the named", rest)
@@ -271,7 +273,9 @@ class Search:
 
     def _cost(self, candidate: Candidate, condition: Condition) -> float:
         """Lines that its simulation follows, about."""
-        tile, times = candidate.config.tile, _FREE_EFFORT if condition.execution.is_asynchronous else 1
+        tile, times = candidate.config.tile, _FREE_EFFORT if condition.execution.is_asynchronous else 1.0
+        if condition.execution.is_reference and self.family.timed and candidate.config.policy == "lru":
+            times = _CLOSED_EFFORT
         lines = (tile.bm + tile.bn) * tile.bk * self.workload.in_bytes / LINE_BYTES
         return lines * times * self.block_steps(candidate)
 
