@@ -163,7 +163,7 @@ def test_a_full_disk_is_told_in_a_sentence_and_leaves_no_store(tmp_path: Path, m
     path = tmp_path / "r.duckdb"
     code = (
         f"import resource; resource.setrlimit(resource.RLIMIT_FSIZE, ({most}, {most}))\n"
-        f"from pebble.sweeps.store import Store; SweepStore({str(path)!r})"
+        f"from pebble.sweeps.store import SweepStore; SweepStore({str(path)!r})"
     )
     done = subprocess.run(
         [sys.executable, "-c", code],
@@ -204,7 +204,7 @@ def test_what_was_written_before_a_disk_was_full_is_kept(tmp_path: Path) -> None
     path, most = tmp_path / "r.duckdb", 2_000_000
     code = (
         f"import os, resource; resource.setrlimit(resource.RLIMIT_FSIZE, ({most}, {most}))\n"
-        "from pebble.sweeps.store import Store, UnwritableError\n"
+        "from pebble.sweeps.store import SweepStore, UnwritableError\n"
         f"with SweepStore({str(path)!r}) as store:\n"
         "    for i in range(1000):\n"
         "        print(i, flush=True)\n"
