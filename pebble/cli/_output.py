@@ -52,6 +52,15 @@ def say(text: str, indent: str = "") -> None:
     print(textwrap.fill(text, width(), initial_indent=indent, subsequent_indent=indent + "  ", break_on_hyphens=False))
 
 
+def say_command(head: str, command: str, indent: str) -> None:
+    """Print a command behind a head; a shell takes it as it stands, on several lines too."""
+    lines = textwrap.wrap(
+        command, width() - 2, initial_indent=head, subsequent_indent=indent, break_on_hyphens=False,
+        break_long_words=False,
+    )  # fmt: skip
+    print(" \\\n".join(lines))
+
+
 def table(headers: Sequence[str], rows: Iterable[Sequence[str]], left: int = 1, keep: Sequence[str] = ()) -> str:
     """A plain table: the first ``left`` columns to the left, numbers to the right.
 

@@ -12,9 +12,10 @@ from pebble.cli._output import schedules_bar
 from pebble.reports.default_kernel import advised_kernel
 from pebble.reports.kernel_time import floor_word
 from pebble.reports.patience import about_seconds
-from pebble.reports.ranking import SAME, Ranked, Ranking
-from pebble.reports.schedule_names import named_schedules, walk_alike
+from pebble.reports.ranking import Ranked, Ranking
+from pebble.reports.schedule_names import named_schedules
 from pebble.reports.simulated_kernel import KernelOptions, SimulatedKernel
+from pebble.tuning.worth import SAME, walk_alike
 from pebble.units import format_bytes, format_ratio, format_seconds
 from pebble.workloads.base import Workload
 
@@ -121,7 +122,7 @@ def print_short(result: Ranking, command: str) -> None:
     print(_table(result, shown))
     hidden = sum(len(order.alike) for order in result.orders) - sum(len(each_item.alike) for each_item in shown)
     hidden += result.left_out
-    slower = f" ({result.left_out} look slower at a glance)" if result.left_out else ""
+    slower = f" ({result.left_out} not simulated)" if result.left_out else ""
     more = f"{hidden} more schedules{slower} with --all; " if hidden else ""
     parts = [item for item in shown if item.share < 1]
     if parts:

@@ -18,12 +18,14 @@ from pebble.cli import _output
 from pebble.cli._arguments import add_workload_arguments, workload_of
 from pebble.cli._output import search_bar
 from pebble.errors import InputError
-from pebble.families import command_words
+from pebble.families import command_words, kernel_family
 from pebble.reports.advise import KernelAdvice, advise
 from pebble.reports.kernel_time import floor_word
-from pebble.reports.ranking import SAME
 from pebble.tuning.advisors import TimedKernel
+from pebble.tuning.worth import SAME
 from pebble.units import format_bytes, format_ratio, format_seconds
+
+_BINDS = {"shared": "shared memory"}  # in full
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -67,9 +69,7 @@ def _print(result: KernelAdvice, explain: bool) -> None:
         "expect": f"{_takes(result.best)}, {format_bytes(time.dram_bytes)} of DRAM traffic: modelled",
     }
     if result.against:
-        lines["against"] = (
-            f"{'; '.join(_beside(result, item) for item in result.against)}: modelled, in the same kernel"
-        )
+        lines["against"] = f"{_against(result)}: modelled, in the same kernel"
     word = floor_word(floor)
     least = f"{format_seconds(floor.seconds)} ({word}) and " if word else ""
     lines["limit"] = f"at least {least}{format_bytes(result.bound.bound.bytes)} in any order of this kernel: proved"
@@ -77,21 +77,31 @@ def _print(result: KernelAdvice, explain: bool) -> None:
     lines["ratio"] = f"{format_ratio(result.over_bound, '.2f')} in bytes{over}, modelled to proved"
     limited = result.best.sustained is not None and result.best.sustained.at_limit
     power = ", at the power limit: fewer bytes buy clock" if limited else ""
-    lines["binds"] = f"{next(iter(time.binds))}{power}: modelled"
-    lines["next"] = _next(result)
+    lines["binds"] = f"{_BINDS.get(bound_by := next(iter(time.binds)), bound_by)}{power}: modelled"
+    command, note = _next(result)
+    if note:
+        lines["note"] = note
     _output.say(f"{result.workload.label}, {result.machine.name}")
     for name, text in lines.items():
         _output.say(f"{name:<9} {text}")
+    _output.say_command(f"{'next':<9} ", command, "  ")
     if explain:
         _explain(result)
 
 
-def _beside(result: KernelAdvice, other: TimedKernel) -> str:
-    """Time and bytes of another order."""
-    more = other.seconds / result.best.seconds - 1
-    slower = f"+{more:.0%}" if more > SAME - 1 else "the same time"
-    bytes_ = other.time.dram_bytes / result.best.time.dram_bytes
-    return f"{other.advice.schedule.name} {slower}, {bytes_:.2f}x the bytes"
+def _against(result: KernelAdvice) -> str:
+    """Time and bytes of other orders; a library's walk by the library's name."""
+    library = kernel_family(result.workload).library
+    said: dict[int, str] = {id(result.best): "the order to use"}
+    parts = []
+    for item in sorted(result.against, key=lambda other: (other.order in library, other.timed.seconds)):
+        name = f"{library[0]}'s walk" if library and item.order == library[1] else item.order
+        over = item.timed.seconds / result.best.seconds - 1
+        slower = f"{over:+.0%}" if abs(over) > SAME - 1 else "the same time"
+        bytes_ = format_ratio(item.timed.time.dram_bytes / result.best.time.dram_bytes, ".2f")
+        known = said.setdefault(id(item.timed), name)
+        parts.append(f"{name} {slower}, {bytes_}x the bytes" if known == name else f"{name} as {known}")
+    return "; ".join(parts)
 
 
 def _takes(best: TimedKernel) -> str:
@@ -102,20 +112,27 @@ def _takes(best: TimedKernel) -> str:
     return f"{format_seconds(best.seconds)} sustained, {alone} alone, {best.sustained.total_joules:.2g} J"
 
 
-def _next(result: KernelAdvice) -> str:
-    """The command that writes the kernel."""
-    if result.table:
-        return f"pebble export {shlex.quote(result.table)} --format triton -o kernel.py"
-    if not result.has_table:
-        return f"a library's kernel: `pebble export` has no table of {result.order}"
+def _next(result: KernelAdvice) -> tuple[str, str]:
+    """The command that writes the kernel, and, where its order has no table, what is written in its place."""
+    writable = result.writable
+    if writable is None:
+        return f"pebble compare {shlex.join(_words(result))}", f"of {result.order} no kernel is written here"
+    order, slower = str(writable.advice.schedule.name), writable.seconds / result.best.seconds - 1
+    which = [result.table] if result.table else [order, *_words(result)]
+    command = f"pebble export {shlex.join(which)} --format triton -o kernel.py"
+    note = "" if writable is result.best else f"of {result.order} no kernel is written here; next is {order}, "
+    return command, note and f"{note}{slower:+.0%} in time: modelled"
+
+
+def _words(result: KernelAdvice) -> list[str]:
+    """The workload, where it runs and the kernel as options."""
     kernel = result.kernel
     how = ["--tile", str(kernel.config.tile), "--stages", f"{kernel.stages}"]
     if kernel.config.blocks_per_sm > 1:
         how += ["--blocks-per-sm", f"{kernel.config.blocks_per_sm}"]
     if kernel.config.sms != result.machine.sms:
         how += ["--sms", f"{kernel.config.sms}"]
-    words = [result.order, *command_words(result.workload), *kernel.target.words, *how]
-    return f"pebble export {shlex.join(words)} --format triton -o kernel.py"
+    return [*command_words(result.workload), *kernel.target.words, *how]
 
 
 def _explain(result: KernelAdvice) -> None:

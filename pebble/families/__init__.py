@@ -26,7 +26,7 @@ from pebble.families.schedules import BALANCED, Explicit, OnSms
 from pebble.game import Variant
 from pebble.simulation import KernelConfig, Traffic
 from pebble.workloads import model_names, named_workload
-from pebble.workloads.base import Workload
+from pebble.workloads.base import Workload, default_out_dtype
 from pebble.workloads.parameters import needed, read_values
 
 __all__ = [
@@ -209,14 +209,11 @@ def command_words(workload: Workload) -> list[str]:
     """A workload as it is written on the command line."""
     family = family_of(workload)
     values, name = workload.values(), workload.name
-    types = [word for p in DTYPES for word in (p.option, values[p.name])]
+    usual = {"dtype": "bf16", "out_dtype": default_out_dtype(workload.dtype)}
+    types = [word for p in DTYPES if values[p.name] != usual[p.name] for word in (p.option, values[p.name])]
     if ":" in name and name.partition(":")[0] in model_names():
         return [name, "--tokens", str(workload.token_rows or 1), *types]
-    words = [family.name]
-    for parameter in family.parameters:
-        value = values.get(parameter.name)
-        words += [] if value is None or value == () else parameter.words(value)
-    return [*words, *types]
+    return [*family.words(workload), *types]
 
 
 def build_dag(name: str, values: Mapping[str, object], variant: Variant | None = None) -> Dag:

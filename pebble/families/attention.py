@@ -120,7 +120,8 @@ class AttentionFamily(SoftmaxFamily[Attention]):
     )
     chained = True
     schedules_help = "fa1, fa2, fa2-heads-first, fa3, flash-decoding, split-kv-N, unfused"
-    baseline = ("fa2", "fa3", "flash-decoding")
+    baseline = ("fa2", "fa3", "flash-decoding")  # the walks of libraries
+    advised = ("fa2-heads-first", "fa2-heads-first+sawtooth", "split-kv-8", "split-kv-8+sawtooth")
 
     def accounting(self, workload: Attention) -> Accounting:
         m, k, f, l = workload.stacked_queries, workload.head_dim, workload.keys, workload.value_dim

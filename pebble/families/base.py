@@ -90,6 +90,22 @@ class Family(OnSeveralSms[W], Generic[W]):
         """
         return self.make(**read_values(self.name, (*self.parameters, *DTYPES), values))
 
+    def words(self, workload: W) -> list[str]:
+        """Its shape as it is written on the command line; what goes without saying is left out."""
+        values, result = workload.values(), [self.name]
+        shape = {p.name: value for p in self.parameters if (value := values.get(p.name)) not in (None, (), False)}
+        for parameter in self.parameters:
+            if parameter.name in shape and (parameter.required or not self._goes_without(parameter.name, shape)):
+                result += parameter.words(shape[parameter.name])
+        return result
+
+    def _goes_without(self, name: str, shape: Mapping[str, object]) -> bool:
+        """Whether the same workload is read where a parameter is left out."""
+        try:
+            return self.read({other: value for other, value in shape.items() if other != name}) == self.read(shape)
+        except InputError:  # another parameter leans on it
+            return False
+
     def own(self, workload: Workload) -> W | None:
         """The workload, if it is one of this family."""
         return cast(W, workload) if isinstance(workload, self.shape) else None
@@ -180,6 +196,9 @@ class KernelFamily(Family[W], Generic[W, S]):
         Those in common use, of which a user who names none would run the fastest.
     advised : tuple of str
         What ``advise`` tries beside these.
+    library : tuple of (str, str)
+        A library of NVIDIA's chips, and the schedule whose walk in the kernel of this family stands for it: modelled,
+        not that program. Empty where none is known.
     timed : bool
         Whether they also run under the execution models of `pebble.schedules.execution`; all run in lock step.
     rounds_partial_sums : bool
@@ -193,6 +212,7 @@ class KernelFamily(Family[W], Generic[W, S]):
     schedules_help: ClassVar[str]
     baseline: ClassVar[tuple[str, ...]]
     advised: ClassVar[tuple[str, ...]] = ()
+    library: ClassVar[tuple[str, str] | tuple[()]] = ()
     timed: ClassVar[bool] = False
     rounds_partial_sums: ClassVar[bool] = False
     hides_phases: ClassVar[bool] = False
@@ -224,10 +244,10 @@ class KernelFamily(Family[W], Generic[W, S]):
         """Every schedule that ``all`` stands for."""
 
     def every_schedule(self, workload: W, tile: TileShape) -> Sequence[S]:
-        """The same, and what ``baseline`` and ``advised`` name besides: all that a screen of ``all`` shows."""
+        """The same, and what ``baseline``, ``advised`` and ``library`` name besides: what a screen of ``all`` shows."""
         result = list(self.all_schedules(workload, tile))
         known = {schedule.name for schedule in result}
-        more = dict.fromkeys(name for name in (*self.baseline, *self.advised) if name not in known)
+        more = dict.fromkeys(name for name in (*self.baseline, *self.advised, *self.library[1:]) if name not in known)
         return [*result, *map(self.parse_schedule, more)]
 
     @abstractmethod

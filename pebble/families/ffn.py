@@ -48,7 +48,13 @@ class FfnFamily(KernelFamily[Ffn, FfnSchedule]):
     rounds_partial_sums = True  # where the hidden layer is split, Y is written and read again between the parts
     schedules_help = "separate:ORDER, row-fused-R, row-fused-R-split-S, interleaved-R"
     baseline = ("separate:row", "separate:grouped-8", "row-fused-16")
-    advised = ("separate:grouped-8+sawtooth", "separate:deepgemm+sawtooth", "row-fused-16+sawtooth")
+    advised = (
+        "separate:grouped-8+sawtooth",
+        "separate:deepgemm+sawtooth",
+        "row-fused-16+sawtooth",
+        "row-fused-16-split-2",
+    )
+    library = ("cuBLAS", "separate:cutlass3-8")
 
     def chain(self, workload: Ffn) -> Chain:
         """Its two products."""

@@ -48,6 +48,14 @@ class GroupedFamily(KernelFamily[GroupedGemm, TileOrder]):
     baseline = ("row", "grouped-8")
     advised = ("deepgemm", "grouped-8+sawtooth")
     space = GroupedSpace()
+    library = ("CUTLASS", "cutlass3-8")
+
+    def words(self, workload: GroupedGemm) -> list[str]:
+        """A batch as one: hundreds of equal numbers are no command."""
+        if len(set(workload.rows)) > 1 or len(workload.rows) == 1:
+            return super().words(workload)
+        one = GEMM.words(workload.gemms[0])
+        return [*one, "--batch", str(len(workload.rows))]
 
     def accounting(self, workload: GroupedGemm) -> Accounting:
         parts = [product_part(f"m={gemm.m}", gemm, count) for gemm, count in Counter(workload.gemms).items()]

@@ -71,6 +71,7 @@ class LatentFamily(SoftmaxFamily[LatentAttention]):
     )
     schedules_help = "fa2, fa2-heads-first, fa3, flash-decoding, split-kv-N, each with one load for both products"
     baseline = ("fa2", "flash-decoding")
+    advised = ("fa3", "split-kv-8")
 
     def accounting(self, workload: LatentAttention) -> Accounting:
         m, k, f, l = workload.stacked_queries, workload.head_dim, workload.keys, workload.value_dim

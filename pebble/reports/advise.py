@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from pebble.errors import InputError
 from pebble.families import kernel_family
@@ -21,6 +22,23 @@ from pebble.tuning.advisors import TimedKernel
 from pebble.tuning.choice import Choice, choose
 from pebble.units import ceil_div, format_bytes
 from pebble.workloads.base import Workload
+
+
+class Against(NamedTuple):
+    """What is run elsewhere, or without advice.
+
+    Attributes
+    ----------
+    what : str
+        For a reader.
+    order : str
+    timed : TimedKernel
+        That order in the advised kernel.
+    """
+
+    what: str
+    order: str
+    timed: TimedKernel
 
 
 @dataclass(frozen=True, repr=False)
@@ -73,11 +91,21 @@ class KernelAdvice(Report):
         """Of a block, those that only load among them."""
         return ceil_div(self.best.advice.threads, warp_threads(self.machine))
 
-    @property
-    def against(self) -> tuple[TimedKernel, ...]:
-        """Other orders in common use in the same kernel."""
-        baseline = kernel_family(self.workload).baseline
-        return tuple(o for o in self.choice.orders if o.advice.schedule.name in baseline and o is not self.best)
+    @cached_property
+    def against(self) -> tuple[Against, ...]:
+        """Other orders in common use in the same kernel, and on a chip of NVIDIA's the walk of its library."""
+        family, config = kernel_family(self.workload), self.kernel.config
+        timed = {family.walk(self.workload, item.advice.schedule, config): item for item in self.choice.orders}
+        names = {name: f"{name} in the same kernel" for name in family.baseline}
+        if family.library and "nvidia" in self.machine.vendor.lower():
+            library, name = family.library
+            names[name] = f"{library}, modelled: {name} in the same kernel"
+        result = []
+        for name, what in names.items():
+            item = timed.get(family.walk(self.workload, family.parse_schedule(name), config))
+            if item is not None and (item is not self.best or name in family.library):
+                result.append(Against(what, name, item))
+        return tuple(result)
 
     @property
     def over_bound(self) -> float:
@@ -97,7 +125,7 @@ class KernelAdvice(Report):
         )
 
     def rows(self) -> list[dict[str, Any]]:
-        """A row per kernel that was timed, the fastest first."""
+        """A row per kernel that was timed: the one to run, then the others by time."""
         tried, family = (*self.choice.orders, *self.choice.tiles), kernel_family(self.workload)
         return [
             {
@@ -107,7 +135,7 @@ class KernelAdvice(Report):
                 "blocks_per_sm": item.advice.blocks_per_sm,
                 **_taken(item),
             }
-            for item in sorted(tried, key=lambda single: (single.seconds, single.time.dram_bytes))
+            for item in sorted(tried, key=lambda timed: (timed is not self.best, timed.seconds, timed.time.dram_bytes))
         ]
 
     def document(self) -> dict[str, Any]:
@@ -120,9 +148,7 @@ class KernelAdvice(Report):
                 "binds": next(iter(time.binds)),
                 "simulated_share": time.simulated_share,
             },
-            "against": [
-                {"what": f"{item.advice.schedule.name} in the same kernel", **_taken(item)} for item in self.against
-            ],
+            "against": [{"what": item.what, "order": item.order, **_taken(item.timed)} for item in self.against],
             "limit": {
                 "ms": self.floor.seconds * MILLI,
                 "binds": floor_word(self.floor),
@@ -139,14 +165,17 @@ class KernelAdvice(Report):
             "notes": list(self.notes),
         }
 
-    @property
-    def has_table(self) -> bool:
-        """Whether its order has a table, which `pebble export` writes; FlashDecoding, for one, has none."""
-        try:
-            kernel_family(self.workload).table(self.workload, self.best.advice.schedule, self.kernel.config)
-        except InputError:
-            return False
-        return True
+    @cached_property
+    def writable(self) -> TimedKernel | None:
+        """The first of the orders that has a table, which `pebble export` writes; FlashDecoding, for one, has none."""
+        family, config = kernel_family(self.workload), self.kernel.config
+        for item in self.choice.orders:
+            try:
+                family.table(self.workload, item.advice.schedule, config)
+            except InputError:
+                continue
+            return item
+        return None
 
     def saved(self, path: str | Path) -> KernelAdvice:
         """The same, written as a table (.json), which `pebble export` and `pebble simulate` read.

@@ -13,7 +13,7 @@ from pebble.reports.base import Report
 from pebble.reports.default_kernel import advised_kernel
 from pebble.reports.kernel_notes import kernel_notes
 from pebble.reports.refusals import check_seed
-from pebble.reports.schedule_names import Own, named_schedules, walk_alike
+from pebble.reports.schedule_names import Own, named_schedules
 from pebble.reports.simulated_kernel import KernelOptions, SimulatedKernel, trace_bound
 from pebble.simulation.merging import KEYS
 from pebble.system.parallel import each
@@ -23,6 +23,7 @@ from pebble.timing.power import LIMIT_WATTS, Power, Sustained, power_of, sustain
 from pebble.timing.sustained import Rates, sustained_rates
 from pebble.timing.waves import modelled_time
 from pebble.tuning.advisors.ours import most_lines
+from pebble.tuning.worth import walk_alike
 from pebble.workloads.base import Workload
 
 MILLI = 1e3  # milliseconds of a second

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -10,7 +9,6 @@ from typing import Any, NamedTuple, Unpack
 
 from pebble.errors import InputError
 from pebble.families import kernel_family
-from pebble.families.spaces.candidate import Candidate
 from pebble.reports.default_kernel import advised_kernel
 from pebble.reports.kernel_time import (
     MILLI,
@@ -21,20 +19,17 @@ from pebble.reports.kernel_time import (
     power_of_kernel,
     time_schedule,
 )
-from pebble.reports.patience import line_loads
 from pebble.reports.refusals import check_residual
-from pebble.reports.schedule_names import Own, named_schedules, walk_alike
+from pebble.reports.schedule_names import Own, named_schedules
 from pebble.reports.simulated_kernel import Bounded, KernelOptions, SimulatedKernel, trace_bound
-from pebble.schedules.tables.own import OwnSchedule
 from pebble.system.parallel import each
 from pebble.timing.floor import TimeFloor
+from pebble.timing.power import Power
 from pebble.timing.sustained import Rates, sustained_rates
-from pebble.tuning.advisors.coarse import quick_look
+from pebble.tuning.worth import SAME, pick, tried_first, walk_alike, worth_simulating
 from pebble.workloads.base import Workload
 
-SAME = 1.005  # times as long is as fast: the model knows no better
 _BEST = 5  # orders that a short screen shows first
-_MOST_LINES = 5e9  # that are followed for a short screen: about 10 s on one core
 
 
 class Ranked(NamedTuple):
@@ -72,7 +67,7 @@ class Ranking:
     asked : int
         Schedules that were asked for: more than ``orders`` have where it was interrupted.
     left_out : int
-        Of these, such as look slower at a glance and were not simulated.
+        Of these, such as were not simulated: they look slower at a glance, or a glance would take long.
     """
 
     workload: Workload
@@ -112,26 +107,25 @@ class Ranking:
         """Whether they are ranked by time."""
         return bool(self.orders) and self.orders[0].timed is not None
 
-    @cached_property
-    def advised(self) -> Ranked | None:
-        """The best of those that `pebble.advise` tries; with its kernel the one that it picks."""
-        tried = self._tried
-        own = [order for order in self.orders if any(name in tried for name in order.alike)]
-        return min(own, key=lambda single: (_key(single), tried.index(self.name(single))), default=None)
-
     @property
     def _tried(self) -> list[str]:
-        """What `pebble.advise` tries, in its order."""
-        family = kernel_family(self.workload)
-        return list(dict.fromkeys((*family.baseline, *family.advised)))
+        """What `pebble.advise` tries first, in its order."""
+        return tried_first(self.workload)
 
-    @property
+    @cached_property
     def best(self) -> Ranked:
-        """What to run: what `pebble.advise` picks, unless another is faster by more than the model can tell."""
-        first, own = self.orders[0], self.advised
-        if own is None or own.seconds is None or first.seconds is None:
+        """What to run, as `pebble.advise` picks it: one in common use where it is as fast as any (`pick`)."""
+        first, tried = self.orders[0], self._tried
+        if first.timed is None:
             return first
-        return own if own.seconds <= SAME * first.seconds else first
+        again = first.timed.sustained is not None
+        alike = [each for each in self.orders if each.timed and (each.timed.sustained is not None) == again]
+
+        def rank(ranked: Ranked) -> tuple[float, ...]:
+            name = self.name(ranked)
+            return *_key(ranked), tried.index(name) if name in tried else len(tried)
+
+        return pick(alike, rank, lambda ranked: self.name(ranked) in tried)
 
     @property
     def least(self) -> Ranked:
@@ -249,9 +243,8 @@ def rank_orders(
     done: dict[int, Ranked] = {}
     left = 0
     try:
-        alike = walk_alike(workload, chosen, kernel.config)
-        walks = _worth_it(workload, kernel, chosen, alike)
-        left = sum(map(len, alike)) - sum(map(len, walks))
+        walks = _worth_it(workload, kernel, chosen, rates, power)
+        left = len(chosen) - sum(map(len, walks))
         begin(kernel, [chosen[same[0]] for same in walks])
         for walk, result in each(run, walks):
             done[walk] = result
@@ -269,26 +262,9 @@ def ranking_of(result: Timing) -> Ranking:
 
 
 def _worth_it(
-    workload: Workload, kernel: SimulatedKernel, chosen: Sequence[Any], walks: Sequence[list[int]]
+    workload: Workload, kernel: SimulatedKernel, chosen: Sequence[Any], rates: Rates | None, power: Power | None
 ) -> list[list[int]]:  # fmt: skip
-    """Walks to simulate: all, or where that takes long those in common use, the best at a glance, and the worst."""
-    family = kernel_family(workload)
-    rates, space = rates_of(workload, kernel), family.space
-    first = [chosen[same[0]] for same in walks]
-    lines = line_loads(workload, kernel, first)
-    if rates is None or space is None or lines <= _MOST_LINES:
-        return list(walks)
-    power, known = power_of_kernel(workload, kernel), {*family.baseline, *family.advised}
-
-    def estimated_bytes(item: Any) -> float:
-        if isinstance(item, OwnSchedule):
-            return 0.0
-        return quick_look(family, workload, Candidate(item, kernel.config), rates, power).ranked_seconds
-
-    seconds = dict(each(estimated_bytes, first))
-    wanted = [at for at, same in enumerate(walks) if known.intersection(chosen[i].name for i in same)]
-    ranked = sorted(range(len(walks)), key=lambda at: seconds[at])
-    finite = [at for at in ranked if seconds[at] < math.inf]
-    capacity = max(_BEST, int(len(walks) * _MOST_LINES / lines)) - len(wanted)
-    kept = {*wanted, *finite[: max(_BEST, capacity)], *finite[-1:]}
-    return [walks[at] for at in sorted(kept)]
+    """Walks to simulate: all where no time is modelled; else where that takes long some, as `pebble.advise` does."""
+    if rates is None:
+        return walk_alike(workload, chosen, kernel.config)
+    return worth_simulating(workload, kernel.config, chosen, rates, power)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -10,7 +10,6 @@ from pebble.errors import InputError, check_text
 from pebble.families import kernel_family
 from pebble.reports.simulated_kernel import SimulatedKernel
 from pebble.schedules.tables import TileTable
-from pebble.simulation import KernelConfig
 from pebble.workloads.base import Workload
 
 Own = str | Path | Callable[..., Any] | Iterator[tuple[int, int]] | TileTable
@@ -45,12 +44,3 @@ def named_schedules(
     chosen = read_schedules(schedules, family.every_schedule(workload, kernel.config.tile), family.read_schedule)
     given = own if isinstance(own, list | tuple) else [own]
     return chosen + [family.read_schedule(item) for item in given if item is not None]
-
-
-def walk_alike(workload: Workload, schedules: Sequence[Any], config: KernelConfig) -> list[list[int]]:
-    """The numbers of schedules, those together that walk alike: they move the same and take as long."""
-    family = kernel_family(workload)
-    alike: dict[Hashable, list[int]] = {}
-    for number, schedule in enumerate(schedules):
-        alike.setdefault(family.walk(workload, schedule, config), []).append(number)
-    return list(alike.values())

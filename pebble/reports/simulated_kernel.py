@@ -5,6 +5,7 @@ trace can hold, and the bound that a capacity gives.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from functools import lru_cache
 from typing import Any, TypeVar, Unpack
 
 from pebble.bounds.base import LowerBound
@@ -38,6 +39,7 @@ from pebble.units import format_capacity
 from pebble.workloads.base import Workload
 
 T = TypeVar("T")
+_KEPT = 64  # bounds, of the questions asked last
 
 
 class KernelOptions(TargetOptions, total=False):
@@ -362,7 +364,8 @@ def held_by_trace(workload: Workload, kernel: SimulatedKernel, cache_bytes: int)
     )
 
 
+@lru_cache(_KEPT)
 def bounded(workload: Workload, capacity: Capacity) -> Bounded:
-    """The bound at a capacity."""
+    """The bound at a capacity; kept, as the floor on time asks for it again."""
     bound = kernel_family(workload).lower_bound(workload, capacity.elements, memory=capacity.memory)
     return Bounded(capacity, bound)

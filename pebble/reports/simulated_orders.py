@@ -11,11 +11,11 @@ from pebble.models.caches import parse_policy
 from pebble.models.caches.persisting import without_persisting
 from pebble.reports.kernel_time import power_of_kernel, time_schedule
 from pebble.reports.ranking import Ranked, rates_of
-from pebble.reports.schedule_names import walk_alike
 from pebble.reports.simulated_kernel import SimulatedKernel
 from pebble.simulation import KernelConfig, Traffic
 from pebble.simulation.merging import Requested
 from pebble.system.parallel import each
+from pebble.tuning.worth import walk_alike
 from pebble.workloads.base import Workload
 
 Progress = Callable[[str], None]

@@ -201,8 +201,8 @@ def _phase(
 
 
 def _spread(count: int, most: int) -> list[int]:
-    """Of so many numbers from 0 some, evenly apart."""
-    return sorted({round(each) for each in np.linspace(0, count - 1, most).tolist()})
+    """Of so many numbers from 0 some, evenly apart; none of none: blocks whose mask hides every key have no steps."""
+    return [] if count == 0 else sorted({round(each) for each in np.linspace(0, count - 1, most).tolist()})
 
 
 @jit

@@ -1,8 +1,9 @@
 """Which kernel to run, found in seconds: of the tiles that look fastest, the tile and order of least modelled time.
 
 Every tile that fits the chip, and that `pebble export` can write, is timed at a glance
-(`pebble.tuning.advisors.coarse`). Under the one that looks fastest all orders are run through the cache model and timed
-wave by wave; the few that look nearly as fast run the best of these.
+(`pebble.tuning.advisors.coarse`). Under the one that looks fastest the orders in common use are run through the cache
+model and timed wave by wave; the few that look nearly as fast run the best of these. Under the tile of least time so
+found all orders are run, or, where that takes long, such as look fastest at a glance.
 
 Where one tile looks fastest alone, which is so for most products, its kernel is known before anything is simulated.
 What was found is kept: in one process every command asks for the same kernel, and gets it at once.
@@ -13,6 +14,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, lru_cache
+from typing import Any
 
 from pebble.errors import InputError
 from pebble.models.machine import Machine
@@ -20,6 +22,7 @@ from pebble.system.parallel import each
 from pebble.tuning.advisors.base import Advice
 from pebble.tuning.advisors.ours import TimedKernel, Timer, kernels_that_fit, rank
 from pebble.tuning.progress import Progress, silent
+from pebble.tuning.worth import pick, tried_first, worth_simulating
 from pebble.workloads.base import Workload
 
 _NEAR = 1.02  # times the least at a glance: such a tile is tried as well
@@ -34,7 +37,7 @@ class Choice:
     Attributes
     ----------
     orders : tuple of Timed
-        Orders under one tile, the fastest first.
+        Orders under one tile, each walk once: the one to run first, then the others by time.
     tiles : tuple of Timed
         Other tiles, each with its fastest order that was tried.
     """
@@ -44,7 +47,10 @@ class Choice:
 
     @property
     def best(self) -> TimedKernel:
-        """Of all that were tried, the least modelled time, sustained where that is known; in a tie the fewest bytes."""
+        """Of all that were tried, the least modelled time, sustained where that is known; in a tie the fewest bytes.
+
+        One in common use where it is as fast, as far as the model can tell (`pick`).
+        """
         return self.orders[0]
 
 
@@ -101,19 +107,37 @@ class Chooser:
     @cached_property
     def choice(self) -> Choice:
         """The kernel with its best order, and what else was tried."""
-        timer, near = self.timer, self.near
-        names = dict.fromkeys((*timer.family.baseline, *timer.family.advised))
-        schedules = [timer.family.parse_schedule(name) for name in names]
-        by_tile = {near[0]: self._timed([replace(near[0], schedule=schedule) for schedule in schedules])}
+        near, named = self.near, self._named(self.near[0])
+        by_tile = {near[0]: self._timed([replace(near[0], schedule=schedule) for schedule in named])}
         fastest = by_tile[near[0]][0].advice.schedule
         for advice in near[1:]:
             by_tile[advice] = self._timed([replace(advice, schedule=fastest)])
         best = min((tried[0] for tried in by_tile.values()), key=rank)
         own = next(advice for advice, tried in by_tile.items() if tried[0] is best)
-        if own != near[0]:
-            by_tile[own] = self._timed([replace(own, schedule=schedule) for schedule in schedules])
+        orders = self._timed([replace(own, schedule=schedule) for schedule in self._worth_it(own)])
+        known = set(tried_first(self.question.workload))
+        picked = pick(orders, rank, lambda timed: timed.advice.schedule.name in known)
         others = tuple(tried[0] for advice, tried in by_tile.items() if advice != own)
-        return Choice(tuple(by_tile[own]), others)
+        return Choice((picked, *(timed for timed in orders if timed is not picked)), others)
+
+    def _schedules(self, advice: Advice) -> list[Any]:
+        """All that may run under a tile, those in common use first."""
+        family, workload = self.timer.family, self.question.workload
+        every = {s.name: s for s in family.every_schedule(workload, family.cut_tile(advice.tile, workload))}
+        first = [name for name in tried_first(workload) if name in every]
+        return [every.pop(name) for name in first] + list(every.values())
+
+    def _named(self, advice: Advice) -> list[Any]:
+        """Those in common use and the few besides; all where a workload admits none of these."""
+        schedules, known = self._schedules(advice), set(tried_first(self.question.workload))
+        return [schedule for schedule in schedules if schedule.name in known] or schedules
+
+    def _worth_it(self, advice: Advice) -> list[Any]:
+        """One of each walk that is worth a simulation."""
+        schedules, timer, config = self._schedules(advice), self.timer, self.timer.config(advice)
+        power = timer.power(config)
+        walks = worth_simulating(self.question.workload, config, schedules, timer.rates, power)
+        return [schedules[same[0]] for same in walks]
 
     def _can_be_exported(self, advice: Advice) -> bool:
         """Whether `pebble export` writes its kernel: Triton's blocks have powers of two as sides, or all of a side."""
