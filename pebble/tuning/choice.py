@@ -20,7 +20,7 @@ from pebble.errors import InputError
 from pebble.models.machine import Machine
 from pebble.system.parallel import each
 from pebble.tuning.advisors.base import Advice
-from pebble.tuning.advisors.ours import TimedKernel, Timer, kernels_that_fit, rank
+from pebble.tuning.advisors.ours import LEAST_SIDE, ROWS, TimedKernel, Timer, kernels_that_fit, rank
 from pebble.tuning.progress import Progress, silent
 from pebble.tuning.worth import pick, tried_first, worth_simulating
 from pebble.workloads.base import Workload
@@ -93,7 +93,11 @@ class Chooser:
         self.question = question
         self.timer = Timer(question.workload, question.machine)
         requested = question.sms, question.blocks_per_sm, question.stages
-        self.looks = sorted(filter(self._can_be_exported, kernels_that_fit(self.timer, *requested)), key=_score)
+        for least in (LEAST_SIDE, ROWS[0]):  # wide heads in a small shared memory need a narrow tile
+            fit = kernels_that_fit(self.timer, *requested, least)
+            self.looks = sorted(filter(self._can_be_exported, fit), key=_score)
+            if self.looks:
+                break
         if not self.looks:
             label, name = question.workload.label, question.machine.name
             raise InputError(f"advise: got {label}, expected a workload with a tile that fits {name}.")

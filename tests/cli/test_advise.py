@@ -53,14 +53,14 @@ def test_other_commands_say_the_same_of_it(shape: list[str], capsys: pytest.Capt
     result = document(capsys, "advise", *shape, "--gpu", "h100")
     kernel = result["kernel"]
     how = ["--tile", kernel["tile"], "--stages", f"{kernel['stages']}", "--blocks-per-sm", f"{kernel['blocks_per_sm']}"]
-    names = [kernel["order"], *(element["what"].split()[0] for element in result["against"])]
+    names = [kernel["order"], *(element["order"] for element in result["against"])]
     timed = document(capsys, "time", *shape, "--gpu", "h100", *how, "--schedules", ",".join(names))
     by_name = {each_item["name"]: each_item for each_item in timed["schedules"]}
     for key in ("sustained_ms", "single_ms", "joules", "dram_bytes"):
         assert by_name[kernel["order"]][key] == pytest.approx(result["expect"][key])
     assert timed["time"]["floor_us"] == pytest.approx(1e3 * result["limit"]["ms"])
     for item in result["against"]:
-        assert by_name[item["what"].split()[0]]["sustained_ms"] == pytest.approx(item["sustained_ms"])
+        assert by_name[item["order"]]["sustained_ms"] == pytest.approx(item["sustained_ms"])
 
 
 def test_the_orders_in_daily_use_are_never_faster_under_any_tile_that_looks_as_fast() -> None:
@@ -86,9 +86,8 @@ def test_it_is_a_short_screen(
     assert main(["advise", *shape, "--gpu", "h100"]) == 0
     lines = capsys.readouterr().out.splitlines()
     assert len(lines) <= 12 and all(len(line) <= 100 for line in lines)
-    assert [line.split()[0] for line in lines if not line.startswith(" ")][1:] == [
-        "use", "expect", "against", "limit", "ratio", "binds", "next"
-    ]  # fmt: skip
+    names = [line.split()[0] for line in lines if not line.startswith(" ")][1:]
+    assert [name for name in names if name != "note"] == ["use", "expect", "against", "limit", "ratio", "binds", "next"]
     assert main(["advise", *shape, "--gpu", "h100", "--explain"]) == 0
     assert "its evidence: `pebble machines h100-sxm5-80gb --explain`" in " ".join(capsys.readouterr().out.split())
 
@@ -124,7 +123,7 @@ def test_what_comes_next_works(
     assert simulated["dram_bytes"] == result["expect"]["dram_bytes"]
     for more in (["--save", str(saved)], [], ["--sms", "100"]):
         assert main(["advise", *shape, "--gpu", "h100", *more]) == 0
-        words = shlex.split(" ".join(capsys.readouterr().out.split("next ")[1].split()))
+        words = shlex.split(capsys.readouterr().out.split("next ")[1])
         assert words[:2] == ["pebble", "export"]
         kernel = tmp_path / "kernel.py"
         assert main([*words[1:-1], str(kernel)]) == 0
@@ -132,11 +131,32 @@ def test_what_comes_next_works(
         assert "triton" in kernel.read_text() and ("--sms" in words) == ("--sms" in more)
 
 
-def test_what_has_no_table_is_said_and_not_lost(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_what_has_no_table_is_said_and_not_lost(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    order = document(capsys, "advise", *DECODE, "--gpu", "h100")["kernel"]["order"]
+    assert order.startswith(("split-kv", "flash-decoding"))
     assert main(["advise", *DECODE, "--gpu", "h100", "--save", str(tmp_path / "best.json")]) == 2
     captured = capsys.readouterr()
-    assert "next      a library's kernel: `pebble export` has no table of flash-decoding" in captured.out
-    assert "flash-decoding: there is no table of it" in captured.err and not list(tmp_path.iterdir())
+    assert f"note of {order} no kernel is written here; next is fa2," in " ".join(captured.out.split())
+    assert f"{order}: there is no table of it" in captured.err and not list(tmp_path.iterdir())
+    words = shlex.split(captured.out.split("next ")[1])  # a shell takes it, the line breaks too
+    assert main([*words[1:-1], str(tmp_path / "kernel.py")]) == 0
+    assert len(list(tmp_path.iterdir())) == 1
+    capsys.readouterr()
+    monkeypatch.setenv("COLUMNS", "100")
+    strict = ["attention", "--queries", "64", "--keys", "64", "--head-dim", "64", "--softmax", "strict"]
+    assert main(["advise", *strict, "--gpu", "a40"]) == 0
+    words = shlex.split(capsys.readouterr().out.split("next ")[1])
+    assert words[1] == "compare" and main(words[1:]) == 0
+
+
+@pytest.mark.parametrize("shape", [GEMM, FFN], ids=lambda shape: shape[0])
+def test_the_walk_of_a_library_stands_beside(shape: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+    *_, library = document(capsys, "advise", *shape, "--gpu", "h100")["against"]
+    assert library["what"].startswith("cuBLAS, modelled: ") and "cutlass3-8" in library["order"]
+    other = document(capsys, "advise", *shape, "--gpu", "mi300x")["against"]
+    assert not any("cuBLAS" in item["what"] for item in other)
 
 
 def test_what_cannot_be_advised_is_refused(capsys: pytest.CaptureFixture[str]) -> None:

@@ -54,6 +54,7 @@ def test_all_commands_run_the_kernel_that_is_advised(
         for key in ("stages", "blocks_per_sm"):
             assert result[key] == kernel[key] == first[key], command
     assert first["warps"] == kernel["warps"] and first["schedule"] == order
+    assert timed["verdict"]["order"] == order
     # the verdict on orders: of those that advise tries, time ranks the same first
     tried = {row["order"] for row in advised["tried"] if row["tile"] == kernel["tile"]}
     ranked = [row["name"] for row in timed["schedules"] if row["name"] in tried]

@@ -180,7 +180,7 @@ def best_timed(
         except InputError as error:
             refused = error
     best = min((timed.seconds for timed in result), default=float("inf"))
-    kernels = list(kernels_that_fit(timer, sms))
+    kernels = list(kernels_that_fit(timer, sms)) or list(kernels_that_fit(timer, sms, least=ROWS[0]))
     hopeful = sorted((kernel.score, i) for i, kernel in enumerate(kernels))
     for tried, (seconds, i) in enumerate(hopeful[:_TILES]):
         if tried and ((tried >= _SHOWN and seconds >= best) or clock.why_over()):
@@ -199,17 +199,17 @@ def best_timed(
 
 
 def kernels_that_fit(
-    timer: Timer, sms: int, blocks_per_sm: int | None = None, stages: int | None = None
+    timer: Timer, sms: int, blocks_per_sm: int | None = None, stages: int | None = None, least: int = LEAST_SIDE
 ) -> Iterator[Advice]:
     """All that fit, timed at a glance (`Advice.score`), with the first order in common use for the time being.
 
     ``blocks_per_sm`` and ``stages`` where they are asked for; by default what looks fastest, of two stages at least
-    where two of any tile fit.
+    where two of any tile fit. ``least``: the least side of a tile in a problem that is larger.
     """
     alone, found = [], False
     workload, machine, family = timer.workload, timer.machine, timer.family
     schedule = family.parse_schedule(family.baseline[0])
-    for tile in _tiles(timer):
+    for tile in _tiles(timer, least):
         work = family.kernel.work(workload, tile)
         launch, most = work[0], max(each.blocks for each in work)
         # ceil(latency / time of a step) + 1, for a latency that holds the way to DRAM; and a round of all stages, in
@@ -239,21 +239,21 @@ def kernels_that_fit(
         yield from alone
 
 
-def _tiles(timer: Timer) -> Iterator[TileShape]:
-    """Sides from 64 up, smaller ones where the problem is smaller, and none beyond the first that covers it.
+def _tiles(timer: Timer, least: int) -> Iterator[TileShape]:
+    """Sides from the least up, smaller ones where the problem is smaller, and none beyond the first that covers it.
 
     Columns are whole cache lines: blocks that share lines would load them twice, and FFNs read H in steps of BK.
     """
     workload, family = timer.workload, timer.family
     depth = family.default_tile(workload).bk  # a cache line, or 1 where a step takes whole rows
     widest = family.cut_tile(TileShape(1 << 16, 1 << 16, depth), workload)
-    for bm in _sides(ROWS, widest.bm, 1):
-        for bn in _sides(COLUMNS, widest.bn, depth):
+    for bm in _sides(ROWS, widest.bm, 1, least):
+        for bn in _sides(COLUMNS, widest.bn, depth, least):
             yield TileShape(bm, bn, depth)
 
 
-def _sides(sides: tuple[int, ...], extent: int, line: int) -> tuple[int, ...]:
+def _sides(sides: tuple[int, ...], extent: int, line: int, least: int) -> tuple[int, ...]:
     covering = tuple(side for i, side in enumerate(sides) if i == 0 or sides[i - 1] < extent)
-    least = min(LEAST_SIDE, covering[-1])
+    least = min(least, covering[-1])
     whole = tuple(side for side in covering if side >= least and side % line == 0)
     return whole or covering[-1:]
