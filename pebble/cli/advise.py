@@ -64,9 +64,10 @@ def _print(result: KernelAdvice, explain: bool) -> None:
     kernel, time, floor = result.kernel, result.best.time, result.floor
     blocks = f", {kernel.config.blocks_per_sm} blocks an SM" if kernel.config.blocks_per_sm > 1 else ""
     stages = f"{kernel.stages} stage{'s' * (kernel.stages != 1)}"
+    about = "" if time.simulated_share == 1 else "about "  # its first part is simulated
     lines = {
         "use": f"{kernel.tile}, {stages}, {result.warps} warps{blocks}, order {result.order}",
-        "expect": f"{_takes(result.best)}, {format_bytes(time.dram_bytes)} of DRAM traffic: modelled",
+        "expect": f"{_takes(result.best)}, {about}{format_bytes(time.dram_bytes)} of DRAM traffic: modelled",
     }
     if result.against:
         lines["against"] = f"{_against(result)}: modelled, in the same kernel"

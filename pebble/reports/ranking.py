@@ -26,10 +26,11 @@ from pebble.system.parallel import each
 from pebble.timing.floor import TimeFloor
 from pebble.timing.power import Power
 from pebble.timing.sustained import Rates, sustained_rates
-from pebble.tuning.worth import SAME, pick, tried_first, walk_alike, worth_simulating
+from pebble.tuning.worth import SAME, line_loads, pick, tried_first, walk_alike, worth_simulating
 from pebble.workloads.base import Workload
 
 _BEST = 5  # orders that a short screen shows first
+_MOST_LINES = 4e9  # that are followed for a short screen: about 7 s on one core
 
 
 class Ranked(NamedTuple):
@@ -237,13 +238,13 @@ def rank_orders(
         if rates is None:
             traffic = family.simulate(workload, single, kernel.config, residual).dram_bytes
             return Ranked(alike[0], traffic, None, alike)
-        timed = time_schedule(workload, single, kernel, rates, power, residual, in_part=True)
+        timed = time_schedule(workload, single, kernel, rates, power, residual, in_part)
         return Ranked(alike[0], timed.time.dram_bytes, timed, alike, timed.time.simulated_share)
 
     done: dict[int, Ranked] = {}
-    left = 0
+    left, in_part = 0, False
     try:
-        walks = _worth_it(workload, kernel, chosen, rates, power)
+        walks, in_part = _walks(workload, kernel, chosen, rates, power)
         left = len(chosen) - sum(map(len, walks))
         begin(kernel, [chosen[same[0]] for same in walks])
         for walk, result in each(run, walks):
@@ -261,10 +262,12 @@ def ranking_of(result: Timing) -> Ranking:
     return Ranking.of(result.workload, result.kernel, orders, bound, len(orders))
 
 
-def _worth_it(
+def _walks(
     workload: Workload, kernel: SimulatedKernel, chosen: Sequence[Any], rates: Rates | None, power: Power | None
-) -> list[list[int]]:  # fmt: skip
-    """Walks to simulate: all where no time is modelled; else where that takes long some, as `pebble.advise` does."""
-    if rates is None:
-        return walk_alike(workload, chosen, kernel.config)
-    return worth_simulating(workload, kernel.config, chosen, rates, power)
+) -> tuple[list[list[int]], bool]:  # fmt: skip
+    """Walks to simulate, and whether in part: all of them whole, or where that takes long as `pebble.advise` does."""
+    walks = walk_alike(workload, chosen, kernel.config)
+    first = [chosen[same[0]] for same in walks]
+    if rates is None or line_loads(workload, kernel.config, first, in_part=False) <= _MOST_LINES:
+        return walks, False
+    return worth_simulating(workload, kernel.config, chosen, rates, power), True

@@ -33,6 +33,11 @@ def document(capsys: pytest.CaptureFixture[str], *words: str) -> dict[str, Any]:
     return result
 
 
+def next_words(screen: str) -> list[str]:
+    """The command of ``next``, as a shell takes it from the screen."""
+    return shlex.split(screen.split("\nnext ")[1].replace("\\\n", ""))
+
+
 @pytest.mark.parametrize("shape", CASES, ids=lambda shape: shape[0])
 @pytest.mark.parametrize("gpu", ["h100", "a40"])
 def test_it_is_above_its_limits_and_below_what_it_is_compared_with(
@@ -123,7 +128,7 @@ def test_what_comes_next_works(
     assert simulated["dram_bytes"] == result["expect"]["dram_bytes"]
     for more in (["--save", str(saved)], [], ["--sms", "100"]):
         assert main(["advise", *shape, "--gpu", "h100", *more]) == 0
-        words = shlex.split(capsys.readouterr().out.split("next ")[1])
+        words = next_words(capsys.readouterr().out)
         assert words[:2] == ["pebble", "export"]
         kernel = tmp_path / "kernel.py"
         assert main([*words[1:-1], str(kernel)]) == 0
@@ -140,14 +145,14 @@ def test_what_has_no_table_is_said_and_not_lost(
     captured = capsys.readouterr()
     assert f"note of {order} no kernel is written here; next is fa2," in " ".join(captured.out.split())
     assert f"{order}: there is no table of it" in captured.err and not list(tmp_path.iterdir())
-    words = shlex.split(captured.out.split("next ")[1])  # a shell takes it, the line breaks too
+    words = next_words(captured.out)
     assert main([*words[1:-1], str(tmp_path / "kernel.py")]) == 0
     assert len(list(tmp_path.iterdir())) == 1
     capsys.readouterr()
     monkeypatch.setenv("COLUMNS", "100")
     strict = ["attention", "--queries", "64", "--keys", "64", "--head-dim", "64", "--softmax", "strict"]
     assert main(["advise", *strict, "--gpu", "a40"]) == 0
-    words = shlex.split(capsys.readouterr().out.split("next ")[1])
+    words = next_words(capsys.readouterr().out)
     assert words[1] == "compare" and main(words[1:]) == 0
 
 

@@ -104,6 +104,7 @@ def test_where_all_would_take_long_the_common_ones_stay(monkeypatch: pytest.Monk
     ffn = workload("ffn", tokens=512, d_model=384, hidden=1024)
     every = rank_orders(ffn, gpu="h100")
     assert every.left_out == 0 and every.complete
+    monkeypatch.setattr(ranking, "_MOST_LINES", 1.0)
     monkeypatch.setattr(worth, "LIMIT", 1.0)
     few = rank_orders(ffn, gpu="h100")
     assert few.complete and few.left_out > 0 and len(few.orders) < len(every.orders)
