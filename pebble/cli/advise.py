@@ -101,7 +101,7 @@ def _against(result: KernelAdvice) -> str:
         slower = f"{over:+.0%}" if abs(over) > SAME - 1 else "the same time"
         bytes_ = format_ratio(item.timed.time.dram_bytes / result.best.time.dram_bytes, ".2f")
         known = said.setdefault(id(item.timed), name)
-        parts.append(f"{name} {slower}, {bytes_}x the bytes" if known == name else f"{name} as {known}")
+        parts.append(f"{name} {slower}, {bytes_}x the bytes" if known == name else f"{name} the same as {known}")
     return "; ".join(parts)
 
 
