@@ -98,8 +98,8 @@ def test_it_is_a_short_screen(
 
 
 def test_what_no_tile_fits_is_one_sentence(capsys: pytest.CaptureFixture[str]) -> None:
-    wide = ["latent-attention", "--queries", "1", "--keys", "1024", "--heads", "64", "--latent", "512", "--rope", "64"]
-    assert main(["advise", *wide, "--gpu", "a40"]) == 2  # 72 KiB stay and 72 come, of 99
+    wide = ["latent-attention", "--queries", "1", "--keys", "1024", "--heads", "64", "--latent", "4096", "--rope", "64"]
+    assert main(["advise", *wide, "--gpu", "a40"]) == 2  # 16 rows of Q alone take 130 KiB, of 99
     assert "expected a workload with a tile that fits NVIDIA A40" in capsys.readouterr().err
 
 
