@@ -42,6 +42,8 @@ _SPLIT = re.compile(r"split-kv-([0-9]{1,4})")
 _L2_SECTION_BYTES = 32 * 2**20
 _MAX_SPLITS = 128
 _PARTIAL_BYTES = 4
+DECODED_ROWS = 64  # queries of heads that share keys, which an exported file takes as rows of one tile
+_DECODED_TILE = 16
 _LOOKED_AT = 1024  # tiles of queries, to know how many keys one sees on the mean
 
 
@@ -185,8 +187,26 @@ class AttentionKernel(TableKernel):
         return {**super().exported_shape(workload), "causal": workload.causal}
 
     @classmethod
+    def exported_template(cls, workload: Any) -> str:
+        few = workload.queries * (workload.heads // workload.kv_heads) <= DECODED_ROWS
+        return "decode" if few else cls.template
+
+    @classmethod
+    def operator_key(cls, workload: Any) -> tuple[object, ...]:
+        w = workload
+        q, keys = (w.batch, w.heads, w.queries, w.head_dim), (w.kv_heads, w.keys)
+        return ("attention", *q, *keys, w.value_dim, w.causal)
+
+    @classmethod
+    def exported_tile(cls, workload: Any) -> TileShape | None:
+        if cls.exported_template(workload) == "decode":
+            return TileShape(_DECODED_TILE, 128, 1)
+        wide = max(workload.head_dim, workload.value_dim) > 128
+        return TileShape(128, 64 if wide else 128, 1) if workload.queries > 64 else None
+
+    @classmethod
     def exported_stages(cls, tile: TileShape) -> int:
-        return 2
+        return 2 if tile.bm > _DECODED_TILE else 3
 
     @classmethod
     def result_columns(cls, workload: Heads, bn: int) -> int:
@@ -201,11 +221,16 @@ class AttentionKernel(TableKernel):
         return self.flash(tiles[:, 0].astype(np.int64), tiles[:, 1].astype(np.int64), walk)
 
     def named_blocks(self, schedule: AttentionSchedule, launch: Launch) -> list[Blocks] | None:
-        if schedule.kind not in ("fa2", "fa2-heads-first", "fa3"):
+        decodes = schedule.kind in ("flash-decoding", "split-kv") and self.decodes()
+        if schedule.kind not in ("fa2", "fa2-heads-first", "fa3") and not decodes:
             return None
         longest = schedule.kind == "fa3"
         tile, head = self.longest_first() if longest else self.blocks(schedule.kind == "fa2-heads-first")
         return [Blocks(np.stack([tile, head], axis=1), self.visible(tile), k_direction=-1)]
+
+    def decodes(self) -> bool:
+        """Whether its exported file deals the keys of all heads evenly to its blocks, whatever the splits."""
+        return self.exported_template(self.attention) == "decode"
 
     def visible(self, q_tile: Index) -> Index:
         """KV tiles that some query of a Q tile sees."""
@@ -354,6 +379,14 @@ class LatentKernel(AttentionKernel):
 
     shape = LatentAttention
     template = "latent"
+
+    @classmethod
+    def exported_template(cls, workload: Any) -> str:
+        return cls.template
+
+    @classmethod
+    def operator_key(cls, workload: Any) -> tuple[object, ...]:
+        return ()
 
     @staticmethod
     def rows_of_query(attention: Heads) -> int:

@@ -166,6 +166,10 @@ class FfnKernel(TableKernel):
     def exported_shape(cls, workload: Ffn) -> Mapping[str, object]:
         return {**super().exported_shape(workload), "gated": workload.gated}
 
+    @classmethod
+    def operator_key(cls, workload: Ffn) -> tuple[object, ...]:
+        return ("ffn", workload.tokens, workload.d_model, workload.hidden, workload.d_out, workload.gated)
+
     @property
     def products(self) -> tuple[Product, ...]:
         hidden = Product.even("H", (self.rows, self.hidden_cols), self.x.grid[1])

@@ -90,6 +90,10 @@ class GemmKernel(TableKernel):
     def exported_shape(cls, workload: Gemm) -> Mapping[str, object]:
         return {**super().exported_shape(workload), "accumulate": workload.accumulate}
 
+    @classmethod
+    def operator_key(cls, workload: Gemm) -> tuple[object, ...]:
+        return () if workload.accumulate else ("gemm", workload.m, workload.n, workload.k)
+
     @property
     def products(self) -> tuple[Product, ...]:
         return (Product.even("C", self.grid, self.depth),)

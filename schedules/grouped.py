@@ -87,6 +87,10 @@ class GroupedKernel(TableKernel):
     def exported_shape(cls, workload: GroupedGemm) -> Mapping[str, object]:
         return {**super().exported_shape(workload), "rows": list(workload.rows), "accumulate": workload.accumulate}
 
+    @classmethod
+    def operator_key(cls, workload: GroupedGemm) -> tuple[object, ...]:
+        return () if workload.accumulate else ("grouped", tuple(workload.rows), workload.n, workload.k)
+
     @property
     def products(self) -> tuple[Product, ...]:
         return (Product.even("C", self.grid, self.depth),)

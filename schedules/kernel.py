@@ -146,6 +146,21 @@ class TableKernel(ABC):
         return dimensions
 
     @classmethod
+    def exported_template(cls, workload: Any) -> str:
+        """The module of templates with the kernel that its exported file runs."""
+        return cls.template
+
+    @classmethod
+    def operator_key(cls, workload: Any) -> tuple[object, ...]:
+        """The operator of an exported module that computes it, and sizes; empty where there is none."""
+        return ()
+
+    @classmethod
+    def exported_tile(cls, workload: Any) -> TileShape | None:
+        """The tile for which its exported file has the fastest kernel, where that is not any."""
+        return None
+
+    @classmethod
     def exported_stages(cls, tile: TileShape) -> int:
         """The most stages that its exported file has use for."""
         return 4

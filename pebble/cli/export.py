@@ -1,10 +1,12 @@
-"""A schedule as a table for whoever runs it: csv, npy, json, a Triton file that stands alone, a CUDA header.
+"""A schedule as a table for whoever runs it: csv, npy, json, a Triton file that stands alone, a module with
+operators of PyTorch, a header for CUDA or CUTLASS.
 
 examples:
   pebble export grouped-22+sawtooth gemm -m 8192 -n 8192 -k 8192 --gpu h100-sxm5-80gb --tile 128x256x64 --format csv
   pebble export row-fused-24+sawtooth llama-2-7b:mlp --tokens 8192 --gpu h100-sxm5-80gb --format triton -o mlp.py
   pebble export orders.py:spiral gemm -m 8192 -n 8192 -k 8192 --gpu l40s --format cuda -o spiral.h
   pebble export found.json --format triton -o found.py
+  pebble export gate.json --also down.json mlp.json --format torch -o kernels.py
   pebble export mixtral-8x7b --format vllm-moe --gpu h100 --tensor-parallel 2 -o configs/
 """
 
@@ -39,6 +41,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("schedule", metavar="SCHEDULE", help=text)
     add_workload_arguments(parser, required=False)
     parser.add_argument("--format", default="csv", metavar="F", help=f"{', '.join((*FORMATS, FORMAT))} (csv)")
+    parser.add_argument(
+        "--also", nargs="+", default=(), metavar="FILE", help="torch: saved tables more, one of which runs by shape"
+    )
     parser.add_argument("-o", "--out", metavar="FILE", help=f"where to write it (standard output; {FORMAT}: a folder)")
     parser.add_argument("--tensor-parallel", metavar="N", type=int, help=f"{FORMAT}: GPUs that share an expert (1)")
     add_machine_arguments(parser)
@@ -61,7 +66,7 @@ def run(args: argparse.Namespace) -> int:
         raise InputError("--format npy: expected -o FILE.npy, because it is no text.")
     workload = optional_workload(args)
     options = {key: value for key, value in kernel(args).items() if value not in (None, False)}
-    result = export(args.schedule, workload, args.format, **options)
+    result = export(args.schedule, workload, args.format, args.also, **options)
     if args.out is not None:
         result.save(args.out)
         print(f"{args.format}: {args.out}", file=sys.stderr)

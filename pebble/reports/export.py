@@ -1,9 +1,9 @@
-"""``export``: a schedule as a table for whoever runs it: csv, npy, json, a Triton file, a CUDA header."""
+"""``export``: a schedule as a table for whoever runs it: csv, npy, json, kernels in Triton, headers for CUDA."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Unpack
@@ -23,7 +23,9 @@ from pebble.reports.schedule_names import Own
 from pebble.reports.simulated_kernel import KernelOptions
 from pebble.reports.target import check_options, find_gpu
 from pebble.schedules.export.cuda import cuda_header, statement
+from pebble.schedules.export.cutlass import cutlass_header
 from pebble.schedules.export.inductor import inductor_table
+from pebble.schedules.export.torch_module import torch_source
 from pebble.schedules.export.triton import triton_source
 from pebble.schedules.tables import TileTable
 from pebble.schedules.tables.files import npy_bytes, table_document, write_csv
@@ -39,9 +41,12 @@ FORMATS: dict[str, tuple[str, Callable[[TileTable], str | bytes]]] = {
     "npy": (".npy", npy_bytes),
     "json": (".json", lambda table: json.dumps(table_document(table)) + "\n"),
     "triton": (".py", triton_source),
+    "torch": (".py", lambda table: torch_source([table])),
     "cuda": (".h", cuda_header),
     "inductor": (".json", inductor_table),
+    "cutlass": (".h", cutlass_header),
 }
+_HEADERS, _KERNELS = ("cuda", "cutlass"), ("triton", "torch")
 _HOW = {"waves": "waves", "free": "free", "persistent": "free", "dynamic": "free", "staggered": "staggered"}
 
 
@@ -54,7 +59,7 @@ class Exported(Report):
     table : TileTable
         What runs when, with the workload, the launch and the traffic that is predicted for it.
     format : str
-        ``csv``, ``npy``, ``json``, ``triton``, ``cuda`` or ``inductor``.
+        ``csv``, ``npy``, ``json``, ``triton``, ``torch``, ``cuda``, ``cutlass`` or ``inductor``.
     content : bytes
         Of the file.
     notes : tuple of str
@@ -103,7 +108,11 @@ class Exported(Report):
 
 @spelled_out(KernelOptions)
 def export(
-    schedule: Own, workload: Workload | None = None, format: str = "json", **options: Unpack[KernelOptions]
+    schedule: Own,
+    workload: Workload | None = None,
+    format: str = "json",
+    also: Sequence[str | Path] = (),
+    **options: Unpack[KernelOptions],
 ) -> Exported:
     """A schedule as a table for whoever runs it.
 
@@ -116,8 +125,11 @@ def export(
     format : str
         ``csv``, ``npy`` or ``json``: wave, slot, tile row and column, first k step and k direction of each block (more
         columns for an ffn). ``triton``: a file that runs, checks and times the schedule with PyTorch and Triton alone.
-        ``cuda``: a header that maps wave and slot to the block's work. ``inductor``: an entry of PyTorch Inductor's
+        ``torch``: a module with operators of PyTorch that run it. ``cuda``: a header that maps wave and slot to the
+        block's work. ``cutlass``: one with a tile scheduler for CUTLASS 3. ``inductor``: an entry of PyTorch Inductor's
         lookup table.
+    also : sequence of str or Path
+        Saved tables more, for ``torch``: its operators choose among all by shape.
     **options
         Where and how it runs: `KernelOptions`; by default with as many stages as fit, at most 2 to 4.
 
@@ -156,18 +168,34 @@ def export(
         check_table(table)
     else:
         check_options(options, KernelOptions.__optional_keys__, "export")
-        table, notes = _made(schedule, workload, options)
-    if format == "triton":
-        _check_vendor(table.launch.machine, options)
-        notes = (*notes, *_time_note(table))
-    content = FORMATS[format][1](table)
+        table, notes = _made(schedule, workload, options, format)
+    if also and format != "torch":
+        raise InputError(f"--also: got it with --format {format}, expected torch, whose module chooses among tables.")
+    if format in _KERNELS:
+        _check_vendor(format, table.launch.machine, options)
+        notes = (*notes, *_time_note(format, table))
+    content = torch_source([table, *map(_saved, also)]) if also else FORMATS[format][1](table)
     return Exported(table, format, content.encode() if isinstance(content, str) else content, notes)
 
 
-def _time_note(table: TileTable) -> list[str]:
-    """What a Triton file does for time's sake, and what that leaves of the prediction."""
+def _saved(path: str | Path) -> TileTable:
+    """A table that was saved, checked."""
+    own = own_schedule(str(path))
+    if not isinstance(own, FixedTable):
+        raise InputError(f"--also: got {path}, expected tables that were saved as .json.")
+    check_table(own.found)
+    return own.found
+
+
+def _time_note(format: str, table: TileTable) -> list[str]:
+    """What kernels do for time's sake, and what that leaves of the prediction."""
     if table.launch.execution != "waves":
         return []
+    if format == "torch":
+        return [
+            "the module takes the tiles in the table's order, dealt evenly, and no block waits for others; the "
+            "predicted bytes are those of waves"
+        ]
     rounds = sum(ceil_div(blocks, table.launch.wave_blocks) for blocks in np.bincount(table.column("phase")).tolist())
     return [
         f"the file runs its fastest way: the tiles in the table's order, dealt evenly, {rounds} rounds for "
@@ -175,20 +203,25 @@ def _time_note(table: TileTable) -> list[str]:
     ]
 
 
-def _check_vendor(sku: str, options: KernelOptions) -> None:
+def _check_vendor(format: str, sku: str, options: KernelOptions) -> None:
     """Refuse a chip that the file of ``triton`` does not run on; of one that nobody knows nothing is said."""
     given = options.get("gpu") or options.get("machine")
     machine = find_gpu(given) if given is not None else load_machine(sku) if sku in machine_names() else None
     if machine is not None and machine.vendor not in ("", "NVIDIA"):
         raise InputError(
-            f"--format triton: got it for {machine.name}, expected an NVIDIA GPU, which the file needs; "
+            f"--format {format}: got it for {machine.name}, expected an NVIDIA GPU, which the file needs; "
             "--format csv, npy or json writes the table for a kernel of your own."
         )
 
 
-def _made(schedule: Own, workload: Workload, options: KernelOptions) -> tuple[TileTable, tuple[str, ...]]:
+def _made(
+    schedule: Own, workload: Workload, options: KernelOptions, format: str
+) -> tuple[TileTable, tuple[str, ...]]:
     """The table of a schedule of a workload, with what is predicted for it."""
     family = kernel_family(workload)
+    fastest = family.kernel.exported_tile(workload) if format in _KERNELS and options.get("tile") is None else None
+    if fastest is not None:
+        options = {**options, "tile": str(fastest)}
     kernel = advised_kernel(workload, **options)
     check_seed(options, kernel.config.execution.kind)
     config = kernel.config
@@ -215,7 +248,9 @@ def _made(schedule: Own, workload: Workload, options: KernelOptions) -> tuple[Ti
         origins["stages"] = f"{origins['stages']}, at most {most}"
     why = [f"{what}: {how}" for what, how in origins.items() if how is not None]
     notes = [f"{'; '.join(why)}; `pebble tile` ranks others by modelled time"] * bool(why)
-    if kernel.fitted.tile_from == "advised":
+    if fastest is not None:
+        notes = [f"the tile {fastest} is the one that the file's kernel is fastest with; --tile asks for another"]
+    elif kernel.fitted.tile_from == "advised":
         notes = ["tile and stages are those that `pebble advise` picks"]
     launch = replace(
         table.launch,
@@ -232,4 +267,4 @@ def check_file(path: str, format: str) -> None:
     """Refuse a file that could not be written, or whose name says another format; errors as for `check_output`."""
     if format in FORMATS:
         suffix = FORMATS[format][0]
-        check_output(path, "--out", (suffix, ".cuh", ".hpp") if format == "cuda" else (suffix,))
+        check_output(path, "--out", (suffix, ".cuh", ".hpp") if format in _HEADERS else (suffix,))

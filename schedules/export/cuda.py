@@ -116,7 +116,7 @@ def cuda_header(table: TileTable) -> str:
         if np.all(column == column[0]):
             values.append(str(int(column[0])))
         else:
-            lines += _static(name, column)
+            lines += static_table(name, column)
             values.append(f"{name}_of[at]")
     lines.append("  const int at = wave * blocks_per_wave + slot;")
     lines.append(f"  return Block{{{', '.join(values)}}};")
@@ -124,7 +124,7 @@ def cuda_header(table: TileTable) -> str:
     return "\n".join(lines)
 
 
-def _static(name: str, column: Column) -> list[str]:
+def static_table(name: str, column: Column) -> list[str]:
     """A static table of the narrowest type."""
     kind = "signed char" if np.abs(column).max() < 2**7 else "short" if np.abs(column).max() < 2**15 else "int"
     numbers = textwrap.wrap(", ".join(map(str, column.tolist())), 116, initial_indent="    ", subsequent_indent="    ")

@@ -29,8 +29,11 @@ _NARROWEST = 64  # columns of a tile of a product's last round
 _MOST_SUMS = 128 * 256  # values of a tile whose sums fill the registers of two warp groups
 WARP_GROUPS_FROM = 128 * 128  # values of a tile that keep two groups of four warps busy
 # each before what it imports
-MODULES = ("latent", "attention", "grouped", "ffn", "gemm", "hopper", "kernels", "launch", "dealing")
+MODULES = (
+    "operators", "latent", "decode", "attention", "grouped", "ffn", "gemm", "hopper", "kernels", "launch", "dealing",
+)  # fmt: skip
 _NAMES = re.compile(r"[A-Za-z_]\w*")
+_LEAST_PIECE = 8  # steps of k of a piece of a tile
 _LEAST_SIDE = 16  # of a tile, for the matrix units
 _FILE = '''"""{head}
 
@@ -79,31 +82,33 @@ def triton_source(table: TileTable) -> str:
         Tiles that are no powers of two, or what the kernels do not compute: types other than 16-bit inputs, staggered
         launches.
     """
-    _check(table)
+    check_kernels(table, "triton")
     launch, workload = table.launch, table.workload
     kernel = KERNELS[workload.family]
-    problem, shape = f"{kernel.template.capitalize()}Problem", _literal(kernel.exported_shape(workload))
-    imports, body = _joined(kernel.template)
+    template = kernel.exported_template(workload)
+    problem, shape = f"{template.capitalize()}Problem", literal(kernel.exported_shape(workload))
+    imports, body = joined({template: {"*"}, "launch": {"*"}})
     about = {
         "schedule": table.name, "workload": workload.label, "tile": str(launch.tile), "stages": launch.stages,
         "blocks_per_sm": launch.blocks_per_sm, "machine": launch.machine, "execution": launch.execution,
         "predicted_read_bytes": launch.read_bytes, "predicted_write_bytes": launch.write_bytes,
     }  # fmt: skip
     return _FILE.format(
-        head=_quoted("\n".join(statement(table))), imports=imports, about=_literal(about), shape=shape,
-        tile=_sides(table), build=_literal(_build(table)), programs=launch.wave_blocks,
-        columns=", ".join(SLOT_COLUMNS), count=len(SLOT_COLUMNS), table=_packed(table), body=body,
+        head=_quoted("\n".join(statement(table))), imports=imports, about=literal(about), shape=shape,
+        tile=sides(table), build=literal(build(table)), programs=launch.wave_blocks,
+        columns=", ".join(SLOT_COLUMNS), count=len(SLOT_COLUMNS), table=packed(table), body=body,
         problem=problem, dtype=TORCH_TYPES[workload.dtype], out_dtype=TORCH_TYPES[workload.out_dtype],
     )  # fmt: skip
 
 
-def _build(table: TileTable) -> dict[str, object]:
+def build(table: TileTable) -> dict[str, object]:
     """Stages, warps, and the parts in which a tile of the result is stored, as the tile asks for them.
 
-    ``widths``: the narrowest tile that a product's last round may be cut into, and the widest into which two may be
-    joined: where a gated FFN's up product has two sums in registers, its down product has one.
+    ``piece``: the fewest steps of k into which a tile of a product's last round may be cut. ``widths``: the narrowest
+    tile that it may be cut into where its k is not, and the widest into which two may be joined: where a gated FFN's
+    up product has two sums in registers, its down product has one.
     """
-    workload, (bm, bn, _) = table.workload, _sides(table)
+    workload, (bm, bn, _) = table.workload, sides(table)
     adds = bool(np.any(table.column("adds"))) or any(operand.read and operand.written for operand in workload.operands)
     held = 1 + (adds or workload.family == "grouped")  # what is added to, or edges, take as much again
     parts = -(-bm * bn * workload.out_bytes * held // _PART_BYTES)
@@ -111,13 +116,13 @@ def _build(table: TileTable) -> dict[str, object]:
     joined = KERNELS[workload.family].up_sums(workload) == 2 and 2 * bm * bn <= _MOST_SUMS
     return {
         "stages": table.launch.stages, "warps": warps, "parts": 1 << (parts - 1).bit_length(), "width": bn,
-        "widths": (min(bn, _NARROWEST), 2 * bn if joined else bn),
+        "widths": (min(bn, _NARROWEST), 2 * bn if joined else bn), "piece": _LEAST_PIECE,
     }  # fmt: skip
 
 
-def _joined(template: str) -> tuple[str, str]:
-    """The imports and the statements of a template and of what it takes from others; all of ``launch``."""
-    imports, needed = {"import sys"}, {template: {"*"}, "launch": {"*"}}
+def joined(needed: Mapping[str, set[str]]) -> tuple[str, str]:
+    """The imports and the statements of templates, by module, and of what these take from others; ``*`` is all."""
+    imports, needed = {"import sys"}, {name: {*names} for name, names in needed.items()}
     bodies: list[str] = []
     for name in MODULES:
         if name not in needed:
@@ -125,22 +130,29 @@ def _joined(template: str) -> tuple[str, str]:
         text = (TEMPLATES / f"{name}.py").read_text(encoding="utf-8")
         lines, nodes = text.splitlines(), ast.parse(text).body
         wanted = _wanted(nodes, needed[name])
+        kept = [node for node in nodes if _defined(node) & wanted or _is_call(node)]
+        used = {n.id for node in kept for n in ast.walk(node) if isinstance(n, ast.Name)}
         for node in nodes:
             if isinstance(node, ast.ImportFrom) and node.module in MODULES:
-                needed.setdefault(node.module, set()).update(alias.name for alias in node.names)
+                if names := {alias.name for alias in node.names} & used:
+                    needed.setdefault(node.module, set()).update(names)
             elif isinstance(node, ast.Import | ast.ImportFrom):
                 imports.add(_text(lines, node))
         body = "".join(
             f"\n\n{_text(lines, node)}\n"
             if isinstance(node, ast.ClassDef | ast.FunctionDef)
             else _text(lines, node) + "\n"
-            for node in nodes
-            if _defined(node) & wanted
+            for node in kept
         )
         bodies.insert(0, body)
     imports = {line for line in imports if _name_of(line) in _NAMES.findall("".join(bodies)) or line == "import sys"}
     others = sorted((line for line in imports if line.split()[1].startswith(("torch", "triton"))), key=_by_module)
     return "\n".join([*sorted(imports - {*others}), "", *others]), "".join(bodies)
+
+
+def _is_call(node: ast.stmt) -> bool:
+    """A statement that is a call, not a text."""
+    return isinstance(node, ast.Expr) and isinstance(node.value, ast.Call)
 
 
 def _name_of(line: str) -> str:
@@ -189,7 +201,7 @@ def _quoted(text: str) -> str:
     return text.replace("\\", "\\\\").replace('"""', "'''")
 
 
-def _literal(values: Mapping[str, object]) -> str:
+def literal(values: Mapping[str, object]) -> str:
     """A dictionary as Python source, an entry a line."""
     entries = "".join(f"    {json.dumps(key)}: {_value(value)},\n" for key, value in values.items())
     return "{\n" + entries + "}"
@@ -199,7 +211,7 @@ def _value(value: object) -> str:
     return json.dumps(value) if isinstance(value, str) else repr(value)
 
 
-def _packed(table: TileTable) -> str:
+def packed(table: TileTable) -> str:
     """Differences down each column, compressed, as lines of Python text; `unpacked` of the template reads it."""
     columns = slots_of(table).T
     steps = np.diff(columns, axis=1, prepend=np.zeros((len(columns), 1), np.int32)).astype("<i4")
@@ -207,26 +219,26 @@ def _packed(table: TileTable) -> str:
     return "\n".join(f'    "{line}"' for line in textwrap.wrap(text, 110))
 
 
-def _check(table: TileTable) -> None:
-    """Refuse what the kernels do not compute."""
+def check_kernels(table: TileTable, format: str) -> None:
+    """Refuse what the kernels do not compute; errors as for `triton_source`."""
     workload, launch = table.workload, table.launch
     if workload.dtype not in ("bf16", "fp16") or workload.out_dtype not in TORCH_TYPES:
         raise InputError(
-            f"triton: got {workload.dtype} -> {workload.out_dtype}, expected bf16 or fp16 inputs (--dtype)."
+            f"{format}: got {workload.dtype} -> {workload.out_dtype}, expected bf16 or fp16 inputs (--dtype)."
         )
     if launch.execution == "staggered":
         raise InputError(
-            "triton: got a staggered launch, expected waves or free blocks; --format csv writes the table."
+            f"{format}: got a staggered launch, expected waves or free blocks; --format csv writes the table."
         )
-    for name, side in zip("mnk", _sides(table), strict=True):
+    for name, side in zip("mnk", sides(table), strict=True):
         if side < _LEAST_SIDE or side & (side - 1):
             raise InputError(
-                f"triton: got a tile of {side} in {name}, expected a power of two of at least {_LEAST_SIDE} (--tile); "
-                "it need not divide the problem."
+                f"{format}: got a tile of {side} in {name}, expected a power of two of at least {_LEAST_SIDE} "
+                "(--tile); it need not divide the problem."
             )
 
 
-def _sides(table: TileTable) -> tuple[int, int, int]:
+def sides(table: TileTable) -> tuple[int, int, int]:
     """BM, BN, BK of the kernels; one that holds all of a short side is rounded up to a power of two."""
     workload, tile = table.workload, table.launch.tile
     lengths = KERNELS[workload.family].extents(workload)

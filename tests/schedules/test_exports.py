@@ -47,6 +47,22 @@ def tables() -> dict[str, TileTable]:
         "narrow-rest": named_table(
             Gemm(96, 640, 64, dtype="fp16"), parse_order("row+sawtooth"), Launch(TileShape(32, 128, 16), 7)
         ),
+        "cut-rest": named_table(
+            Gemm(96, 320, 1000, dtype="fp16"), parse_order("row+sawtooth"), Launch(TileShape(32, 128, 16), 7)
+        ),
+        "added-cut-rest": named_table(
+            Gemm(90, 300, 900, dtype="fp16", accumulate=True), parse_order("row"), Launch(TileShape(32, 128, 16), 4)
+        ),
+        "decode": named_table(
+            Attention(1, 700, 32, heads=8, kv_heads=2, batch=2, dtype="fp16"),
+            parse_attention_schedule("fa2"),
+            Launch(TileShape(16, 32, 1), 5),
+        ),
+        "decode-causal": named_table(
+            Attention(3, 130, 24, 40, heads=6, kv_heads=3, causal=True, dtype="fp16"),
+            parse_attention_schedule("fa2"),
+            Launch(TileShape(16, 32, 1), 5),
+        ),
         "added": named_table(Gemm(96, 128, 64, dtype="fp16", accumulate=True), parse_order("row"), launch),
         "fused": named_table(ffn, parse_ffn_schedule("row-fused-2-split-2+sawtooth"), launch),
         "heads": named_table(attention, parse_attention_schedule("fa3"), Launch(TileShape(32, 32, 1), 5)),
@@ -227,7 +243,7 @@ def test_a_large_result_is_stored_in_parts_that_fit_beside_four_stages() -> None
         table = named_table(workload, parse_order("row"), Launch(TileShape(128, 256, 64), 5, 1, 4))
         return dict(constants(table)["BUILD"])
 
-    plain = {"stages": 4, "warps": 8, "parts": 2, "width": 256, "widths": (64, 256)}
+    plain = {"stages": 4, "warps": 8, "parts": 2, "width": 256, "widths": (64, 256), "piece": 8}
     assert build(Gemm(256, 512, 64)) == plain
     assert build(Gemm(256, 512, 64, out_dtype="fp32"))["parts"] == 4
     assert build(Gemm(256, 512, 64, accumulate=True))["parts"] == 4

@@ -32,41 +32,62 @@ def attention_calls(q, k, v, causal):
     return {f"torch, {backend}": functools.partial(call, backend) for backend in BACKENDS}
 
 
-class AttentionProblem:
+class Attention:
     """O = softmax(Q K^T) V per head, heads in groups that share K and V."""
 
-    def __init__(self, shape, tile, build, dtype, out_dtype):
-        batch, heads, self.kv_heads = shape["batch"], shape["heads"], shape["kv_heads"]
+    def __init__(self, shape, tile, build):
+        self.batch, self.heads, self.kv_heads = shape["batch"], shape["heads"], shape["kv_heads"]
         self.queries, self.keys = shape["queries"], shape["keys"]
         self.dim, self.value_dim = shape["head_dim"], shape["value_dim"]
-        self.group, self.causal, self.tile, self.build = heads // self.kv_heads, shape["causal"], tile, build
-        self.q = random_values(batch, heads, self.queries, self.dim, dtype=dtype)
-        self.k = random_values(batch, self.kv_heads, self.keys, self.dim, dtype=dtype)
-        self.v = random_values(batch, self.kv_heads, self.keys, self.value_dim, dtype=dtype)
-        self.operands = {"Q": self.q, "K": self.k, "V": self.v}
-        self.out = whole_lines(batch * heads * self.queries, self.value_dim, dtype=out_dtype)
-        self.rows = one_in_each(self.queries)
+        self.group, self.causal, self.tile, self.build = self.heads // self.kv_heads, shape["causal"], tile, build
+        self.scale = math.log2(math.e) / self.dim**0.5
 
-    def launch(self, table, programs, how):
-        """The table's kernel: on Hopper one of warp groups with roles, if its tile is theirs."""
+    def waves(self, table, programs, how, tensors):
+        """The table's launch on Q, K, V (batch, heads, rows, columns) and O with all heads' rows one below the other.
+
+        On Hopper the kernel is one of warp groups with roles, if its tile is theirs.
+        """
         bm, bn = self.tile[:2]
         d, dv = power_of_two(self.dim), power_of_two(self.value_dim)
         (slots,) = parts_of(table, programs)
-        scale = math.log2(math.e) / self.dim**0.5
-        q, k, v = (x.flatten(0, 1) for x in (self.q, self.k, self.v))
+        copies, kv_copies = self.batch * self.heads, self.batch * self.kv_heads
         if has_copy_engine() and torch.cuda.get_device_capability()[0] == 9 and bm == 128 and bn * max(d, dv) <= 128**2:
-            waves = Waves(self.out.device, programs, how, self.build, warps=4)
-            operands = [_rows(q, 64, d), _rows(k, bn, d), _rows(v, bn, dv), self.out]
-            sizes = [self.queries, self.keys, self.group, self.value_dim, self.out.stride(0), scale]
-            waves.add(hopper_attention_kernel, slots, operands, sizes, {"STAGES": waves.stages, "CAUSAL": self.causal})
+            waves = Waves(tensors, programs, how, self.build, warps=4)
+
+            def rows(q, k, v, out):
+                return [_rows(q, 64, d), _rows(k, bn, d), _rows(v, bn, dv), out]
+
+            sizes = [self.queries, self.keys, self.group, self.value_dim, tensors[-1].stride(0), self.scale]
+            waves.add(hopper_attention_kernel, slots, rows, sizes, {"STAGES": waves.stages, "CAUSAL": self.causal})
             return waves
-        waves = Waves(self.out.device, programs, how, self.build)
+        waves = Waves(tensors, programs, how, self.build)
         meta = {"D": d, "DV": dv, "BM": bm, "BN": bn, "TMA": has_copy_engine(), "CAUSAL": self.causal}
-        out = self.out.unflatten(0, (len(q), self.queries))
-        operands = [described(q, 1, bm, d), described(k, 1, bn, d), described(v, 1, bn, dv), described(out, 1, bm, dv)]
-        sizes = [len(q), len(k), self.queries, self.keys, self.dim, self.value_dim, scale]
+
+        def operands(q, k, v, out):
+            q, k, v = (x.flatten(0, 1) for x in (q, k, v))
+            out = out.unflatten(0, (copies, self.queries))
+            return [described(q, 1, bm, d), described(k, 1, bn, d), described(v, 1, bn, dv), described(out, 1, bm, dv)]
+
+        sizes = [copies, kv_copies, self.queries, self.keys, self.dim, self.value_dim, self.scale]
         waves.add(attention_kernel, slots, operands, sizes, meta)
         return waves
+
+
+class AttentionProblem(Attention):
+    """Attention of random operands, beside the library's."""
+
+    def __init__(self, shape, tile, build, dtype, out_dtype):
+        super().__init__(shape, tile, build)
+        self.q = random_values(self.batch, self.heads, self.queries, self.dim, dtype=dtype)
+        self.k = random_values(self.batch, self.kv_heads, self.keys, self.dim, dtype=dtype)
+        self.v = random_values(self.batch, self.kv_heads, self.keys, self.value_dim, dtype=dtype)
+        self.operands = {"Q": self.q, "K": self.k, "V": self.v}
+        self.out = whole_lines(self.batch * self.heads * self.queries, self.value_dim, dtype=out_dtype)
+        self.rows = one_in_each(self.queries)
+
+    def launch(self, table, programs, how):
+        """The table's kernel."""
+        return self.waves(table, programs, how, (self.q, self.k, self.v, self.out))
 
     def libraries(self):
         """PyTorch's own kernels."""
@@ -99,6 +120,6 @@ class AttentionProblem:
 
 def _rows(matrices, height, width):
     """Matrices one below the other as tiles of a height, as `hopper` takes them."""
-    x = matrices.flatten(0, 1)
-    layout = gl.NVMMASharedLayout.get_default_for([height, width], gl.bfloat16)
+    x = matrices.flatten(0, 2)
+    layout = gl.NVMMASharedLayout.get_default_for([height, width], gl.bfloat16)  # of fp16 alike
     return TileDescriptor(x, list(x.shape), list(x.stride()), [height, width], layout)

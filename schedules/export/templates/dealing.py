@@ -27,7 +27,7 @@ def dealt_evenly(slots, programs):
         heapq.heapreplace(loads, (load + steps, program))
         found.append(program)
     wave = torch.arange(len(slots)) // programs
-    return torch.column_stack([slots[:, :9], wave, torch.tensor(found)])
+    return torch.column_stack([slots[:, :9], wave, torch.tensor(found, dtype=torch.int64)])
 
 
 def in_pairs(slots):
@@ -54,6 +54,60 @@ def with_narrow_rest(slots, programs, most):
     return [(slots[:-rest], 1), (narrow, cut)] if rest < len(slots) else [(narrow, cut)]
 
 
+def in_runs(slots, programs, least):
+    """The k steps of tiles dealt evenly as pieces, a run of steps for each program, across the ends of tiles.
+
+    A piece has nine numbers: row, column, the k step its tile begins with, the k direction, the first of the tile's
+    steps that is the piece's and how many are, the number of the tile's first piece, of how many pieces the tile is
+    made, and how far these are apart. No run is shorter than ``least`` steps, and no tile is cut so near to its ends.
+    """
+    ends = slots[:, 4].cumsum(0)
+    begins, total = ends - slots[:, 4], int(ends[-1])
+    busy = min(programs, max(1, total // least))
+    cuts = (torch.arange(programs + 1) * total // busy).clamp(max=total)
+    tile = torch.bucketize(cuts, ends, right=True).clamp(max=len(slots) - 1)
+    after, before = cuts - begins[tile], ends[tile] - cuts
+    cuts = torch.where(after < least, begins[tile], torch.where(before < least, ends[tile], cuts))
+    cuts[busy:] = total
+    edges = torch.cat([cuts, ends]).unique()
+    first, turns = edges[:-1], edges.diff()
+    tile = torch.bucketize(first, ends, right=True)
+    counts = torch.bincount(tile, minlength=len(slots))
+    about = first - begins[tile], turns, (counts.cumsum(0) - counts)[tile], counts[tile], torch.ones_like(tile)
+    pieces = torch.column_stack([slots[tile][:, [1, 2, 5, 6]], *about])
+    return pieces.to(torch.int32).contiguous(), torch.searchsorted(first, cuts).to(torch.int32)
+
+
+def in_slices(slots, programs, least):
+    """Pieces as `in_runs`, as many of each tile and of one length: blocks that share operands read them in step."""
+    tiles, steps = len(slots), int(slots[0, 4])
+    count = min(programs // tiles, max(1, steps // least))
+    cuts = torch.arange(count + 1) * steps // count
+    number = torch.arange(count * tiles)
+    tile, part = number % tiles, number // tiles
+    about = cuts[part], cuts.diff()[part], tile, torch.full_like(tile, count), torch.full_like(tile, tiles)
+    pieces = torch.column_stack([slots[tile][:, [1, 2, 5, 6]], *about])
+    return pieces.to(torch.int32).contiguous(), torch.arange(programs + 1).clamp(max=count * tiles).to(torch.int32)
+
+
+def with_rest(slots, programs, worth, room):
+    """The slots of full rounds of all programs, and those of the rest if cutting its k saves ``worth`` steps or more.
+
+    Where two pieces of each are too many, blocks do not read in step: the rest's operands must fit ``room`` then,
+    which is given in tiles of operands of one step, rows and columns together.
+    """
+    rest = len(slots) % programs
+    if rest == 0:
+        return slots, slots[:0]
+    last, steps = slots[-rest:], int(slots[-1, 4])
+    in_step = rest * 2 <= programs
+    busy = programs // rest * rest if in_step else programs
+    fits = in_step or steps * sum(len(last[:, side].unique()) for side in (1, 2)) <= room
+    if not fits or steps * (busy - rest) < worth * busy:
+        return slots, slots[:0]
+    return slots[:-rest], last
+
+
 def lists_of(slots, programs, ahead):
     """The tiles of each program one behind the other, six numbers a tile, and where those of each program begin.
 
@@ -61,7 +115,7 @@ def lists_of(slots, programs, ahead):
     comes ``ahead`` tiles earlier. That one and those after it may be under way when the tile's first loads begin.
     """
     order = slots[:, 10].argsort(stable=True)
-    wave, program = slots[order, 9] - slots[0, 9], slots[order, 10]
+    wave, program = slots[order, 9] - slots[:1, 9], slots[order, 10]
     before = torch.nn.functional.pad(torch.bincount(wave).cumsum(0), (1, 0))
     earlier = torch.arange(len(slots)) - ahead
     own = (earlier >= 0) & (program[earlier.clamp(min=0)] == program)

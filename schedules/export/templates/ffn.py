@@ -21,13 +21,55 @@ def activation_kernel(wide, narrow, hidden, pitch, out_pitch, GATED: tl.constexp
     tl.store(narrow + row * out_pitch + at, x.to(narrow.dtype.element_ty), mask=there)
 
 
-class FfnProblem:
-    """Y = H W2, H = silu(X W1) or silu(X W1) * (X Wu)."""
+class Ffn:
+    """Y = H W2, H = silu(X W1) or silu(X Wg) * (X Wu)."""
+
+    def __init__(self, shape, tile, build):
+        self.sizes = tuple(shape[name] for name in ("tokens", "d_model", "hidden", "d_out"))
+        self.gated, self.tile, self.build = shape["gated"], tile, build
+        self.turned = [name in shape.get("transposed", ()) for name in ("up", "down")]
+
+    def waves(self, table, programs, how, tensors):
+        """The table's launches, of one product each, on X, W1 or Wu, Wg or None, W2, H and Y.
+
+        A launch begins when what it reads is written.
+        """
+        bm, bn, bk = self.tile
+        tokens, d_model, hidden, d_out = self.sizes
+        up_turned, down_turned = self.turned
+
+        def weights(w, bn, turned):
+            return w if w is None else described(w, *((bn, bk) if turned else (bk, bn)))
+
+        def up(bn, parts, x, w1, gate, w2, h, y):
+            both = [weights(w, bn, up_turned) for w in (w1, gate)]
+            return [described(x, bm, bk), *both, described(h, bm, bn // parts), h, h]
+
+        def down(bn, parts, x, w1, gate, w2, h, y):
+            result = described(y, bm, bn // parts)
+            return [described(h, bm, bk), weights(w2, bn, down_turned), None, result, y, y]
+
+        waves = Waves(tensors, programs, how, self.build)
+        for slots in parts_of(table, programs, alike=(0, 3, 4, 7)):
+            product, first, steps, adds = (int(slots[0, column]) for column in (0, 3, 4, 7))
+            meta = {"BM": bm, "BK": bk, "ADDS": adds == 1, "B_TRANSPOSED": self.turned[product]}
+            if product == 0:
+                meta |= {"GATED": self.gated, "SILU": not self.gated}
+                waves.add_product(gemm_kernel, slots, bn, up, [tokens, hidden, d_model, 1, first, steps], meta)
+                continue
+            width = bn
+            if how != "waves" and 2 * bn <= self.build["widths"][1]:  # one product has room for what two had
+                slots, width = in_pairs(slots), 2 * bn
+            waves.add_product(gemm_kernel, slots, width, down, [tokens, d_out, hidden, 1, first, steps], meta)
+        return waves
+
+
+class FfnProblem(Ffn):
+    """Such a network of random operands, beside the library's."""
 
     def __init__(self, shape, tile, build, dtype, out_dtype):
-        tokens, d_model, hidden, d_out = (shape[name] for name in ("tokens", "d_model", "hidden", "d_out"))
-        self.sizes, self.gated = (tokens, d_model, hidden, d_out), shape["gated"]
-        self.tile, self.build = tile, build
+        super().__init__(shape, tile, build)
+        tokens, d_model, hidden, d_out = self.sizes
         self.x = random_values(tokens, d_model, dtype=dtype)
         self.ups = random_values(1 + self.gated, d_model, hidden, dtype=dtype, scale=d_model**-0.5)
         self.w2 = random_values(hidden, d_out, dtype=dtype, scale=hidden**-0.5)
@@ -39,31 +81,9 @@ class FfnProblem:
         self.rows = one_in_each(tokens)
 
     def launch(self, table, programs, how):
-        """The table's launches, of one product each: a launch begins when what it reads is written."""
-        bm, bn, bk = self.tile
-        tokens, d_model, hidden, d_out = self.sizes
-
-        def up(bn, parts):
-            weights = [described(self.ups[-1], bk, bn), described(self.ups[0], bk, bn) if self.gated else None]
-            return [described(self.x, bm, bk), *weights, described(self.h, bm, bn // parts), self.h, self.h]
-
-        def down(bn, parts):
-            w, y = described(self.w2, bk, bn), described(self.out, bm, bn // parts)
-            return [described(self.h, bm, bk), w, None, y, self.out, self.out]
-
-        waves = Waves(self.out.device, programs, how, self.build)
-        for slots in parts_of(table, programs, alike=(0, 3, 4, 7)):
-            product, first, steps, adds = (int(slots[0, column]) for column in (0, 3, 4, 7))
-            meta = {"BM": bm, "BK": bk, "ADDS": adds == 1}
-            if product == 0:
-                meta |= {"GATED": self.gated, "SILU": not self.gated}
-                waves.add_product(gemm_kernel, slots, bn, up, [tokens, hidden, d_model, 1, first, steps], meta)
-                continue
-            width = bn
-            if how != "waves" and 2 * bn <= self.build["widths"][1]:  # one product has room for what two had
-                slots, width = in_pairs(slots), 2 * bn
-            waves.add_product(gemm_kernel, slots, width, down, [tokens, d_out, hidden, 1, first, steps], meta)
-        return waves
+        """The table's kernels."""
+        gate = self.ups[0] if self.gated else None
+        return self.waves(table, programs, how, (self.x, self.ups[-1], gate, self.w2, self.h, self.out))
 
     def libraries(self):
         """Two torch.matmul with the activation between them, as PyTorch has it and in one kernel."""

@@ -6,13 +6,40 @@ from kernels import gemm_kernel
 from launch import Waves, described, one_in_each, random_values, whole_lines
 
 
-class GemmProblem:
+class Gemm:
     """C = A B, or C += A B, where an operand may lie in memory transposed."""
 
-    def __init__(self, shape, tile, build, dtype, out_dtype):
+    def __init__(self, shape, tile, build):
         self.m, self.n, self.k = shape["m"], shape["n"], shape["k"]
         self.tile, self.build, self.accumulates = tile, build, shape["accumulate"]
         self.turned = [name in shape.get("transposed", "") for name in "ab"]
+
+    def waves(self, table, programs, how, tensors):
+        """The table's launches on A, B and C as they lie in memory."""
+        bm, bn, bk = self.tile
+        turned = self.turned
+
+        def operands(bn, parts, a, b, out):
+            blocks = (bm, bk), (bk, bn)
+            a, b = (
+                described(x, *(block[::-1] if t else block)) for x, block, t in zip((a, b), blocks, turned, strict=True)
+            )
+            return [a, b, None, described(out, bm, bn // parts), out, out]
+
+        meta = {"BM": bm, "BK": bk, "A_TRANSPOSED": turned[0], "B_TRANSPOSED": turned[1]}
+        waves = Waves(tensors, programs, how, self.build)
+        for slots in parts_of(table, programs, alike=(3, 4, 7)):
+            first, steps, adds = (int(slots[0, column]) for column in (3, 4, 7))
+            adds = {"ADDS": adds == 1 or self.accumulates}
+            waves.add_product(gemm_kernel, slots, bn, operands, [self.m, self.n, self.k, 1, first, steps], meta | adds)
+        return waves
+
+
+class GemmProblem(Gemm):
+    """Such a product of random operands, beside the library's."""
+
+    def __init__(self, shape, tile, build, dtype, out_dtype):
+        super().__init__(shape, tile, build)
         sides = (self.m, self.k), (self.k, self.n)
         self.stored = [
             random_values(*(side[::-1] if turned else side), dtype=dtype)
@@ -27,24 +54,7 @@ class GemmProblem:
 
     def launch(self, table, programs, how):
         """The table's kernel."""
-        bm, bn, bk = self.tile
-        turned = self.turned
-
-        def operands(bn, parts):
-            blocks = (bm, bk), (bk, bn)
-            a, b = (
-                described(x, *(block[::-1] if t else block))
-                for x, block, t in zip(self.stored, blocks, turned, strict=True)
-            )
-            return [a, b, None, described(self.out, bm, bn // parts), self.out, self.out]
-
-        meta = {"BM": bm, "BK": bk, "A_TRANSPOSED": turned[0], "B_TRANSPOSED": turned[1]}
-        waves = Waves(self.out.device, programs, how, self.build)
-        for slots in parts_of(table, programs, alike=(3, 4, 7)):
-            first, steps, adds = (int(slots[0, column]) for column in (3, 4, 7))
-            adds = {"ADDS": adds == 1 or self.accumulates}
-            waves.add_product(gemm_kernel, slots, bn, operands, [self.m, self.n, self.k, 1, first, steps], meta | adds)
-        return waves
+        return self.waves(table, programs, how, (*self.stored, self.out))
 
     def libraries(self):
         """torch.matmul, or torch.addmm."""

@@ -6,40 +6,51 @@ from kernels import gemm_kernel
 from launch import Waves, described, one_in_each, random_values, whole_lines
 
 
-class GroupedProblem:
+class Grouped:
     """C_g = A_g B_g; the A_g and the C_g lie one below the other."""
 
-    def __init__(self, shape, tile, build, dtype, out_dtype):
+    def __init__(self, shape, tile, build):
         self.groups, self.n, self.k = shape["rows"], shape["n"], shape["k"]
-        self.tile, self.build, m = tile, build, sum(self.groups)
-        self.a = random_values(m, self.k, dtype=dtype)
-        self.b = random_values(len(self.groups), self.k, self.n, dtype=dtype)
-        self.operands = {"A": self.a, "B": self.b}
-        self.out = whole_lines(m, self.n, dtype=out_dtype)
-        self.accumulates = shape["accumulate"]
-        self.before = random_values(m, self.n, dtype=dtype) if self.accumulates else None
-        self.rows, self.cols = one_in_each(m), one_in_each(self.n)
+        self.tile, self.build, self.accumulates = tile, build, shape["accumulate"]
 
-    def launch(self, table, programs, how):
-        """The table's kernel."""
+    def waves(self, table, programs, how, tensors):
+        """The table's launches on A, B and C."""
         bm, bn, bk = self.tile
         places, top = [], 0
         for group, height in enumerate(self.groups):
             places += [(row, top + height, group) for row in range(top, top + height, bm)]
             top += height
-        where = torch.tensor(places, dtype=torch.int32).to(self.a.device)
+        where = torch.tensor(places, dtype=torch.int32).to(tensors[0].device)
 
-        def operands(bn, parts):
-            b, c = described(self.b, 1, bk, bn), described(self.out, bm, bn // parts)
-            return [described(self.a, bm, bk), b, None, c, self.out, where]
+        def operands(bn, parts, a, b, out):
+            weights, result = described(b, 1, bk, bn), described(out, bm, bn // parts)
+            return [described(a, bm, bk), weights, None, result, out, where]
 
-        waves = Waves(self.out.device, programs, how, self.build)
+        waves = Waves(tensors, programs, how, self.build)
         for slots in parts_of(table, programs, alike=(3, 4, 7)):
             first, steps, adds = (int(slots[0, column]) for column in (3, 4, 7))
             meta = {"BM": bm, "BK": bk, "GROUPED": True, "ADDS": adds == 1 or self.accumulates}
             sizes = [top, self.n, self.k, len(self.groups), first, steps]
             waves.add_product(gemm_kernel, slots, bn, operands, sizes, meta)
         return waves
+
+
+class GroupedProblem(Grouped):
+    """Such products of random operands, beside the library's."""
+
+    def __init__(self, shape, tile, build, dtype, out_dtype):
+        super().__init__(shape, tile, build)
+        m = sum(self.groups)
+        self.a = random_values(m, self.k, dtype=dtype)
+        self.b = random_values(len(self.groups), self.k, self.n, dtype=dtype)
+        self.operands = {"A": self.a, "B": self.b}
+        self.out = whole_lines(m, self.n, dtype=out_dtype)
+        self.before = random_values(m, self.n, dtype=dtype) if self.accumulates else None
+        self.rows, self.cols = one_in_each(m), one_in_each(self.n)
+
+    def launch(self, table, programs, how):
+        """The table's kernel."""
+        return self.waves(table, programs, how, (self.a, self.b, self.out))
 
     def libraries(self):
         """torch.matmul, or torch.addmm, for each group; torch._grouped_mm where PyTorch has it."""

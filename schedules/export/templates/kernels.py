@@ -18,12 +18,13 @@ import triton.language as tl
 
 
 @triton.jit
-def _wait(finished, due):
-    """Until so many tiles are finished. Only for the cache: nothing that they wrote is read here."""
+def _wait(finished, due, polls=0):
+    """Until so many tiles are finished, or so often was asked (0: for ever); nothing they wrote is read here."""
     tl.inline_asm_elementwise(
-        "{ .reg .pred p; .reg .s32 seen; again: ld.relaxed.gpu.global.s32 seen, [$1]; setp.lt.s32 p, seen, $2; "
-        "@p bra again; mov.s32 $0, seen; }",
-        "=r,l,r", [finished, due], dtype=tl.int32, is_pure=False, pack=1,
+        "{ .reg .pred p; .reg .s32 seen, left; mov.s32 left, $3; "
+        "again: ld.relaxed.gpu.global.s32 seen, [$1]; sub.s32 left, left, 1; setp.lt.s32 p, seen, $2; "
+        "setp.ne.and.s32 p, left, 0, p; @p bra again; mov.s32 $0, seen; }",
+        "=r,l,r,r", [finished, due, polls], dtype=tl.int32, is_pure=False, pack=1,
     )  # fmt: skip
 
 
@@ -103,18 +104,67 @@ def _put_rows(c, width, row, end, col, tile, PARTS: tl.constexpr, ADDS: tl.const
         tl.store(at, tile.to(c.dtype.element_ty), mask=inside)
 
 
+@triton.jit
+def _leave(partial, tile):
+    """Store what a piece of a tile found."""
+    rm, rn = tl.arange(0, tile.shape[0]), tl.arange(0, tile.shape[1])
+    tl.store(partial + rm[:, None] * tile.shape[1] + rn[None, :], tile)
+
+
+@triton.jit
+def _all_there(arrived, pieces):
+    """Whether this was the last of the pieces of a tile; it sets the counter back, for the next launch."""
+    tl.debug_barrier()  # what all threads stored comes before the counter
+    last = tl.atomic_add(arrived, 1, sem="acq_rel") == pieces - 1
+    if last:
+        tl.store(arrived, 0)
+    return last
+
+
+@triton.jit
+def _sum(partial, pieces, apart, part, BM: tl.constexpr, BN: tl.constexpr, WIDTH: tl.constexpr):
+    """WIDTH columns of the sum of all pieces of a tile, always in one order."""
+    rm, rn = tl.arange(0, BM), part * WIDTH + tl.arange(0, WIDTH)
+    at = partial + rm[:, None] * BN + rn[None, :]
+    tile = tl.load(at)
+    for piece in range(1, pieces):
+        tile += tl.load(at + piece * apart.to(tl.int64) * (BM * BN))
+    return tile
+
+
+@triton.jit
+def _left(a, row, at_k, TRANSPOSED: tl.constexpr):
+    """A tile of A."""
+    return a.load([at_k, row]).T if TRANSPOSED else a.load([row, at_k])
+
+
+@triton.jit
+def _right(b, group, at_k, col, BK: tl.constexpr, BN: tl.constexpr, GROUPED: tl.constexpr, TRANSPOSED: tl.constexpr):
+    """A tile of B, of one of several if ``GROUPED``."""
+    if GROUPED:
+        tile = b.load([group, at_k, col]).reshape(BK, BN)
+    elif TRANSPOSED:
+        tile = b.load([col, at_k]).T
+    else:
+        tile = b.load([at_k, col])
+    return tile
+
+
 @triton.jit(do_not_specialize=["count", "first", "steps"])
 def gemm_kernel(
-    a, b, gate, c, rows_of_c, places, tiles, begins, finished, count, m, n, k, groups, first, steps,
+    a, b, gate, c, rows_of_c, places, tiles, begins, finished, count, pieces, piece_begins, partial, arrived,
+    m, n, k, groups, first, steps,
     BM: tl.constexpr, BN: tl.constexpr, BK: tl.constexpr, PARTS: tl.constexpr, TMA: tl.constexpr,
-    BARRIER: tl.constexpr, ADDS: tl.constexpr = False, GROUPED: tl.constexpr = False, SILU: tl.constexpr = False,
-    GATED: tl.constexpr = False, A_TRANSPOSED: tl.constexpr = False, B_TRANSPOSED: tl.constexpr = False,
+    BARRIER: tl.constexpr, POLLS: tl.constexpr, CUT: tl.constexpr = False, ADDS: tl.constexpr = False,
+    GROUPED: tl.constexpr = False, SILU: tl.constexpr = False, GATED: tl.constexpr = False,
+    A_TRANSPOSED: tl.constexpr = False, B_TRANSPOSED: tl.constexpr = False,
 ):  # fmt: skip
     """C = A B, or C += A B over the k steps from ``first`` on; ``SILU``: silu(A B); ``GATED``: silu(A G) * (A B).
 
     ``GROUPED``: several products, their A and C one below the other. ``places`` has three numbers for each tile row:
     its first row, the end of its product's rows, and which product it is. A transposed operand lies in memory as
-    k x m, or n x k.
+    k x m, or n x k. ``CUT``: behind its tiles a program takes pieces of others (`in_runs`); who brings the last
+    piece of a tile adds them up.
     """
     a = _matrix(a, k if A_TRANSPOSED else m, m if A_TRANSPOSED else k, BK if A_TRANSPOSED else BM,
                 BM if A_TRANSPOSED else BK, TMA)  # fmt: skip
@@ -124,33 +174,28 @@ def gemm_kernel(
         b = _matrix(b, n if B_TRANSPOSED else k, k if B_TRANSPOSED else n, BN if B_TRANSPOSED else BK,
                     BK if B_TRANSPOSED else BN, TMA)  # fmt: skip
     if GATED:
-        gate = _matrix(gate, k, n, BK, BN, TMA)
+        gate = _matrix(gate, n if B_TRANSPOSED else k, k if B_TRANSPOSED else n, BN if B_TRANSPOSED else BK,
+                       BK if B_TRANSPOSED else BN, TMA)  # fmt: skip
     c = _matrix(c, m, n, BM, BN // PARTS, TMA)
     program = tl.program_id(0)
     for at in tl.range(tl.load(begins + program), tl.load(begins + program + 1), flatten=not GATED):
         entry = tiles + 6 * at
-        row, col = tl.load(entry) * BM, tl.load(entry + 1) * BN
+        row, col, group = tl.load(entry) * BM, tl.load(entry + 1) * BN, 0
         start, direction = tl.load(entry + 2), tl.load(entry + 3)
         if GROUPED:
             place = places + 3 * tl.load(entry)
             row, end, group = tl.load(place), tl.load(place + 1), tl.load(place + 2)
         if BARRIER:
-            _wait(finished, tl.load(entry + 5))
+            _wait(finished, tl.load(entry + 5), POLLS)
         acc = tl.zeros((BM, BN), dtype=tl.float32)
         if GATED:
             gates = tl.zeros((BM, BN), dtype=tl.float32)
         for step in range(steps):
             at_k = _k_step(first, steps, start, direction, step) * BK
-            left = a.load([at_k, row]).T if A_TRANSPOSED else a.load([row, at_k])
-            if GROUPED:
-                right = b.load([group, at_k, col]).reshape(BK, BN)
-            elif B_TRANSPOSED:
-                right = b.load([col, at_k]).T
-            else:
-                right = b.load([at_k, col])
-            acc = tl.dot(left, right, acc)
+            left = _left(a, row, at_k, A_TRANSPOSED)
+            acc = tl.dot(left, _right(b, group, at_k, col, BK, BN, GROUPED, B_TRANSPOSED), acc)
             if GATED:
-                gates = tl.dot(left, gate.load([at_k, col]), gates)
+                gates = tl.dot(left, _right(gate, group, at_k, col, BK, BN, False, B_TRANSPOSED), gates)
         if GATED:
             acc = gates * tl.sigmoid(gates) * acc
         if SILU:
@@ -164,6 +209,32 @@ def gemm_kernel(
             _put(c, row, col, acc, PARTS, ADDS)
         if BARRIER:
             _tick(finished, count)
+    if CUT:
+        WIDTH: tl.constexpr = BN // PARTS
+        for at in range(tl.load(piece_begins + program), tl.load(piece_begins + program + 1)):
+            entry = pieces + 9 * at
+            row, col, group = tl.load(entry) * BM, tl.load(entry + 1) * BN, 0
+            start, direction, turn = tl.load(entry + 2), tl.load(entry + 3), tl.load(entry + 4)
+            if GROUPED:
+                place = places + 3 * tl.load(entry)
+                row, end, group = tl.load(place), tl.load(place + 1), tl.load(place + 2)
+            acc = tl.zeros((BM, BN), dtype=tl.float32)
+            for step in range(turn, turn + tl.load(entry + 5)):
+                at_k = _k_step(first, steps, start, direction, step) * BK
+                right = _right(b, group, at_k, col, BK, BN, GROUPED, B_TRANSPOSED)
+                acc = tl.dot(_left(a, row, at_k, A_TRANSPOSED), right, acc)
+            number, of, apart = tl.load(entry + 6), tl.load(entry + 7), tl.load(entry + 8)
+            sums = partial + number.to(tl.int64) * (BM * BN)
+            _leave(sums + (at - number).to(tl.int64) * (BM * BN), acc)
+            if _all_there(arrived + number, of):
+                for part in tl.static_range(PARTS):
+                    tile = _sum(sums, of, apart, part, BM, BN, WIDTH)
+                    if SILU:
+                        tile = tile * tl.sigmoid(tile)
+                    if GROUPED:
+                        _put_rows(rows_of_c, n, row, end, col + part * WIDTH, tile, 1, ADDS)
+                    else:
+                        _put(c, row, col + part * WIDTH, tile, 1, ADDS)
 
 
 @triton.jit

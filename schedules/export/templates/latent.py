@@ -80,14 +80,17 @@ class LatentProblem:
         wide, turned = power_of_two(self.latent), power_of_two(self.rope)
         meta = {"L": wide, "R": turned, "BM": bm, "BN": bn, "TMA": has_copy_engine(), "CAUSAL": self.causal}
         out = self.out.unflatten(0, (len(self.q), self.total))
-        operands = [
-            *(described(x, 1, bm, side) for x, side in zip(self._columns(self.q), (wide, turned), strict=True)),
-            *(described(x, 1, bn, side) for x, side in zip(self._columns(self.kv), (wide, turned), strict=True)),
-            described(out, 1, bm, wide),
-        ]
+
+        def operands(q, kv, out):
+            return [
+                *(described(x, 1, bm, side) for x, side in zip(self._columns(q), (wide, turned), strict=True)),
+                *(described(x, 1, bn, side) for x, side in zip(self._columns(kv), (wide, turned), strict=True)),
+                described(out, 1, bm, wide),
+            ]
+
         sizes = [len(self.q), self.total, self.keys, self.heads, self.latent, self.rope]
         sizes.append(math.log2(math.e) / (self.latent + self.rope) ** 0.5)
-        waves = Waves(self.out.device, programs, how, self.build)
+        waves = Waves((self.q, self.kv, out), programs, how, self.build)
         (slots,) = parts_of(table, programs)
         waves.add(latent_kernel, slots, operands, sizes, meta)
         return waves

@@ -3,6 +3,7 @@
 import argparse
 import base64
 import ctypes
+import functools
 import json
 import math
 import statistics
@@ -12,7 +13,7 @@ import zlib
 
 import torch
 import triton
-from dealing import dealt_evenly, lists_of, with_narrow_rest
+from dealing import dealt_evenly, in_runs, in_slices, lists_of, with_narrow_rest, with_rest
 from triton.tools.tensor_descriptor import TensorDescriptor
 
 SHARED_PER_BLOCK = 1024  # what the driver adds to a block's shared memory
@@ -23,6 +24,8 @@ HOWS = {
 }
 PAUSE = 0.004  # seconds before a single launch, for clocks that power does not hold down
 QUEUED_CYCLES = 2_000_000  # the GPU sleeps until the launch is queued: its time then holds no work of the CPU
+POLLS = 512  # of a block that waits under `even`: waiting is for the cache's sake, so it ends in any case
+WORTH = 28  # steps of k that a piece's way through memory takes
 LIMIT = 0.01  # relative error that 16-bit operands and results may have
 
 
@@ -124,6 +127,11 @@ def has_copy_engine():
     return torch.cuda.is_available() and torch.cuda.get_device_capability() >= (9, 0)
 
 
+def second_level():
+    """Bytes of this GPU's L2."""
+    return torch.cuda.get_device_properties(0).L2_cache_size if torch.cuda.is_available() else 0
+
+
 def described(matrix, *block):
     """A matrix, or several, in blocks for the copy engine; as it is where there is none. Its rows are whole lines."""
     if not has_copy_engine():
@@ -135,36 +143,69 @@ class Waves:
     """A table's launches, compiled and ready: ``run()`` launches them one after the other.
 
     ``how`` is one of ``HOWS``. Blocks that wait begin a round when all rounds before their last one are finished: so
-    they stay together, and each loads its next tiles while it stores its last.
+    they stay together, and each loads its next tiles while it stores its last. ``tensors`` are the operands it is
+    compiled for; `bound` makes launches on others like them.
     """
 
     window = None
 
-    def __init__(self, device, programs, how, build, warps=None):
-        self.device, self.programs, self.how, self.build = device, programs, how, build
+    def __init__(self, tensors, programs, how, build, warps=None):
+        self.tensors, self.programs, self.how, self.build = tensors, programs, how, build
+        self.device = next(x.device for x in tensors if x is not None)
         self.stages, self.warps = build["stages"], warps or build["warps"]
         self.launches, self.spills, self.fits, self.resources = [], 0, math.inf, ""
+        self.sums, self.counters, self.kept = 1, 1, None
 
-    def add(self, kernel, slots, operands, sizes, meta, waits=False):
-        """One launch more, over some slots: the operands, the list of tiles, then sizes and constants."""
-        steps = int(slots[:, 4].min())
+    def add(self, kernel, slots, operands, sizes, meta, waits=False, rest=None):
+        """One launch more, over some slots: the operands of tensors, the list of tiles, then sizes and constants.
+
+        ``rest`` are slots whose k is cut, for a kernel that takes them.
+        """
+        steps = int(slots[:, 4].min()) if len(slots) else 1
         slots = slots if self.how == "waves" else dealt_evenly(slots, self.programs)
-        tiles, begins = lists_of(slots, self.programs, -(-self.stages // max(steps, 1)))
-        finished = torch.zeros(1, dtype=torch.int32, device=self.device)
-        args = [*operands, tiles.to(self.device), begins.to(self.device), finished, len(tiles), *sizes]
+        lists = lists_of(slots, self.programs, -(-self.stages // max(steps, 1)))
         waits = self.how == "waves" or (waits and self.how == "even")
         meta = {**meta, "BARRIER": waits, "num_warps": self.warps}
-        self.launches.append((kernel, args, self.compiled(kernel, args, meta)))
+        pieces, sums = (), 0
+        if rest is not None:
+            meta |= {"CUT": len(rest) > 0, "POLLS": 0 if self.how == "waves" else POLLS}
+            cut = in_slices if 2 * len(rest) <= self.programs else in_runs
+            pieces = cut(rest, self.programs, self.build["piece"]) if len(rest) else lists
+            sums = len(rest) and len(pieces[0]) * meta["BM"] * meta["BN"]
+        self._add(kernel, [*lists, len(slots)], operands, pieces, sums, sizes, meta)
+
+    def add_pieces(self, kernel, pieces, operands, sums, sizes, meta):
+        """One launch more, of pieces alone, each of which stores ``sums`` values."""
+        lists = torch.zeros(1, dtype=torch.int32), torch.zeros(1, dtype=torch.int32)
+        self._add(kernel, lists, operands, pieces, sums * len(pieces[0]), sizes, meta)
+
+    def _add(self, kernel, lists, operands, pieces, sums, sizes, meta):
+        """A launch whose lists are there; ``sums`` values of pieces go through memory."""
+        lists, pieces = ([x.to(self.device) if hasattr(x, "to") else x for x in some] for some in (lists, pieces))
+        counters = 1 + (len(pieces[0]) if sums else 0)
+        self.sums, self.counters = max(self.sums, sums), max(self.counters, counters)
+
+        def bound(tensors, partial, counters):
+            before = [*operands(*tensors), *lists[:2], counters, *lists[2:]]
+            return [*before, *pieces, *((partial, counters[1:]) if pieces else ()), *sizes]
+
+        memory = (self.new(torch.float32, 1), self.new(torch.int32, 2))
+        self.launches.append((kernel, bound, self.compiled(kernel, bound(self.tensors, *memory), meta)))
 
     def add_product(self, kernel, slots, bn, operands, sizes, meta):
-        """A product's launches; ``operands(bn, parts)`` are those for a width of tiles."""
+        """A product's launches; ``operands(bn, parts, *tensors)`` are those for a width of tiles."""
+        rest = slots[:0]
+        if self.how != "waves" and self.build.get("piece") and not meta.get("GATED"):
+            tile_bytes = 2 * (meta["BM"] + bn) // 2 * meta["BK"]  # of one step, of a row's or a column's on the mean
+            slots, rest = with_rest(slots, self.programs, WORTH, second_level() // tile_bytes)
         shares = [(slots, 1)]
-        if self.how != "waves":
+        if self.how != "waves" and not len(rest):
             shares = with_narrow_rest(slots, self.programs, bn // self.build["widths"][0])
         for share, cut in shares:
             parts = max(1, self.build["parts"] * bn // cut // self.build["width"])
             build = {"BN": bn // cut, "PARTS": parts, "TMA": has_copy_engine()}
-            self.add(kernel, share, operands(bn // cut, parts), sizes, meta | build, waits=True)
+            place = functools.partial(operands, bn // cut, parts)
+            self.add(kernel, share, place, sizes, meta | build, waits=True, rest=rest)
 
     def compiled(self, kernel, args, meta):
         """The constants with which a kernel fits an SM: fewer stages where shared memory holds no more."""
@@ -191,14 +232,28 @@ class Waves:
             )
         return meta
 
+    def new(self, dtype, length):
+        """Zeros for counters, anything for sums."""
+        return (torch.zeros if dtype == torch.int32 else torch.empty)(length, dtype=dtype, device=self.device)
+
+    def bound(self, *tensors):
+        """The launches on other operands like those it was compiled for, with counters and sums of their own."""
+        memory = self.new(torch.float32, self.sums), self.new(torch.int32, self.counters)
+        return [(kernel, args(tensors, *memory), meta) for kernel, args, meta in self.launches]
+
     def reset(self):
         """What is to be kept in L2."""
         if self.window:
             self.window.set(True)
 
     def run(self):
-        """Launch."""
-        for kernel, args, meta in self.launches:
+        """Launch on the operands it was compiled for; counters are as they were when a launch ends."""
+        self.kept = self.kept or self.bound(*self.tensors)
+        self.start(self.kept)
+
+    def start(self, launches):
+        """Launch what `bound` made."""
+        for kernel, args, meta in launches:
             kernel[(self.programs,)](*args, **meta)
 
 
