@@ -4,10 +4,11 @@
     python benchmarks/gpu/run_exports.py FOLDER OUT.csv --check      # only every result against float64
     python benchmarks/gpu/run_exports.py FOLDER OUT.csv --no-ncu     # without DRAM bytes
 
-FOLDER holds files of `pebble export --format triton`. OUT.csv gets a row for each file, with its waves kept together
-and without: the error against float64, milliseconds of single launches and of sustained runs, joules a launch, DRAM
-bytes, bytes that SMs receive, that L2 serves and that cross its fabric, each beside those of the fastest of PyTorch's
-own calls. Nothing of pebble is needed. No setting of the GPU is changed.
+FOLDER holds files of `pebble export --format triton`. OUT.csv gets a row for each file and each way to run it: the
+error against float64; bytes of DRAM, bytes that SMs receive, that L2 serves and that cross its fabric; and, unless it
+is the table's waves, which are for the prediction's sake, milliseconds of single launches and of sustained runs and
+joules a launch, each beside those of the fastest of PyTorch's own calls. Nothing of pebble is needed. No setting of the
+GPU is changed.
 """
 
 from __future__ import annotations
@@ -20,6 +21,7 @@ import subprocess
 import sys
 import time
 from collections import Counter
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from types import ModuleType, SimpleNamespace
 from typing import Any
@@ -45,7 +47,7 @@ METRICS = {
 DRAM = ("read_bytes", "write_bytes")
 NCU = ("ncu", "--profile-from-start", "off", "--clock-control", "none", "--cache-control", "all")
 BETWEEN = "spin_kernel"  # of torch.cuda._sleep, which parts one launch from the next in a profile
-TIMED = SimpleNamespace(check=False, time=True, sustained=True, repeats=12)
+TIMED = SimpleNamespace(check=False, time=True, sustained=True, repeats=12, rounds=6, seconds=0.5)
 
 Row = dict[str, Any]
 
@@ -62,8 +64,9 @@ def load(path: Path) -> ModuleType:
 
 
 def ways(module: ModuleType) -> tuple[str, ...]:
-    """How it is run: as it is unless told otherwise, and with the table's waves, if it has them."""
-    return ("even", "waves") if module.ABOUT["execution"] == "waves" else ("free",)
+    """How it is run: free, and of a product evenly and with the table's waves, if it has them."""
+    product = hasattr(module, "gemm_kernel") and module.ABOUT["execution"] == "waves"
+    return ("free", "even", "waves") if product else ("free",)
 
 
 def measured(path: Path, only_check: bool) -> list[Row]:
@@ -83,11 +86,24 @@ def measured(path: Path, only_check: bool) -> list[Row]:
         row["error"] = f"{module.relative_error(problem, launch):.2e}"
         rows.append(row)
     if not only_check:
-        for row, result in zip(rows, module.compared(launches, module.takers(problem.libraries()), TIMED), strict=True):
+        timed = [launch for launch in launches if launch.how != "waves"]
+        results = module.compared(timed, module.takers(problem.libraries()), TIMED)
+        for row, result in zip(rows[: len(timed)], results, strict=True):
             row |= {name: round(value, 5) if isinstance(value, float) else value for name, value in result.items()}
+        del timed
     del problem, launches, launch
     torch.cuda.empty_cache()
     return rows
+
+
+def compile_all(paths: list[Path], jobs: int) -> None:
+    """Every kernel once, in processes of their own, into Triton's cache."""
+
+    def build(path: Path) -> None:
+        subprocess.run([sys.executable, __file__, "--build", str(path)], capture_output=True, check=False)
+
+    with ThreadPoolExecutor(jobs) as pool:
+        list(pool.map(build, paths))
 
 
 def profiled(paths: list[Path]) -> None:
@@ -150,6 +166,11 @@ def main() -> int:
     parser.add_argument("output", type=Path, help="the table to write")
     parser.add_argument("--check", action="store_true", help="only compare with float64")
     parser.add_argument("--no-ncu", action="store_true", help="no DRAM bytes")
+    parser.add_argument("--jobs", type=int, default=8, metavar="N", help="processes that compile first, 0: none (8)")
+    parser.add_argument(
+        "--rounds", type=int, default=6, metavar="N", help="sustained rounds of each, in every order (6)"
+    )
+    parser.add_argument("--seconds", type=float, default=0.5, metavar="S", help="of a round (0.5)")
     parser.add_argument("--match", default="*", metavar="GLOB", help="only the files with such names")
     args = parser.parse_args()
     try:
@@ -163,6 +184,9 @@ def main() -> int:
         sys.exit("run_exports.py: needs PyTorch, Triton and an NVIDIA GPU.")
     paths, wrong = sorted(args.folder.glob(f"{args.match}.py")), 0
     rows: list[Row] = []
+    TIMED.rounds, TIMED.seconds = args.rounds, args.seconds
+    if args.jobs:
+        compile_all(paths, args.jobs)
     for path in paths:
         try:
             result = measured(path, args.check)
@@ -209,5 +233,7 @@ def write(path: Path, rows: list[Row]) -> None:
 if __name__ == "__main__":
     if sys.argv[1:2] == ["--profiled"]:
         profiled([Path(name) for name in sys.argv[2:]])
+    elif sys.argv[1:2] == ["--build"]:
+        measured(Path(sys.argv[2]), True)
     else:
         sys.exit(main())

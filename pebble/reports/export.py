@@ -193,8 +193,8 @@ def _time_note(format: str, table: TileTable) -> list[str]:
         return []
     if format == "torch":
         return [
-            "the module takes the tiles in the table's order, dealt evenly, and no block waits for others; the "
-            "predicted bytes are those of waves"
+            "the module takes the tiles in the table's order, dealt evenly; the predicted bytes are those of the "
+            "table's waves"
         ]
     rounds = sum(ceil_div(blocks, table.launch.wave_blocks) for blocks in np.bincount(table.column("phase")).tolist())
     return [
@@ -214,9 +214,7 @@ def _check_vendor(format: str, sku: str, options: KernelOptions) -> None:
         )
 
 
-def _made(
-    schedule: Own, workload: Workload, options: KernelOptions, format: str
-) -> tuple[TileTable, tuple[str, ...]]:
+def _made(schedule: Own, workload: Workload, options: KernelOptions, format: str) -> tuple[TileTable, tuple[str, ...]]:
     """The table of a schedule of a workload, with what is predicted for it."""
     family = kernel_family(workload)
     fastest = family.kernel.exported_tile(workload) if format in _KERNELS and options.get("tile") is None else None

@@ -1,4 +1,4 @@
-"""A table as a header for CUTLASS 3: a persistent tile scheduler for Hopper that takes the tiles in the table's order."""
+"""A table as a header for CUTLASS 3: a persistent tile scheduler for Hopper, which takes tiles in the table's order."""
 
 from __future__ import annotations
 
@@ -29,12 +29,12 @@ struct Tag {{}};
 
 enum : int {{ tiles = {tiles}, tile_rows = {rows}, tile_columns = {columns}, tile_m = {m}, tile_n = {n} }};
 
-CUTLASS_DEVICE int row_of(int at) {{
+CUTLASS_DEVICE int row(int at) {{
 {row_table}
   return row_of[at];
 }}
 
-CUTLASS_DEVICE int column_of(int at) {{
+CUTLASS_DEVICE int column(int at) {{
 {column_table}
   return column_of[at];
 }}
@@ -46,7 +46,7 @@ class Scheduler : public cutlass::gemm::kernel::detail::PersistentTileSchedulerS
   CUTLASS_DEVICE static int blocks() {{ return gridDim.x * gridDim.y * gridDim.z; }}
 
   CUTLASS_DEVICE static WorkTileInfo tile(int at) {{
-    return at < tiles ? WorkTileInfo{{row_of(at), column_of(at), 0, true}} : WorkTileInfo::invalid_work_tile();
+    return at < tiles ? WorkTileInfo{{row(at), column(at), 0, true}} : WorkTileInfo::invalid_work_tile();
   }}
 
  public:
@@ -128,6 +128,6 @@ def cutlass_header(table: TileTable) -> str:
     ((_, (rows, columns), _),) = KERNELS[table.workload.family].of(table.workload, tile).products
     return _TEXT.format(
         statement="\n".join(f"// {line}" for line in statement(table)), space="pebble_schedule", m=tile.bm, n=tile.bn,
-        tiles=table.blocks, rows=rows, columns=columns, row_table="\n".join(static_table("row_of", row)),
-        column_table="\n".join(static_table("column_of", column)),
+        tiles=table.blocks, rows=rows, columns=columns, row_table="\n".join(static_table("row", row)),
+        column_table="\n".join(static_table("column", column)),
     )  # fmt: skip

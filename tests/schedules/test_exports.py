@@ -9,15 +9,18 @@ import subprocess
 import sys
 import zlib
 from dataclasses import replace
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 
+import pebble
 from pebble.errors import InputError
 from pebble.schedules.attention import parse_attention_schedule
 from pebble.schedules.export.cuda import SLOT_COLUMNS, cuda_header, slots_of, statement
+from pebble.schedules.export.cutlass import cutlass_header
 from pebble.schedules.export.triton import triton_source
 from pebble.schedules.ffn import parse_ffn_schedule
 from pebble.schedules.orders import parse_order
@@ -217,6 +220,63 @@ def test_the_kernels_compute_in_the_interpreter(tmp_path: Path) -> None:
         (tmp_path / f"{name}.py").write_text(triton_source(table).replace("torch.bfloat16", "torch.float16"))
     script = Path(__file__).with_name("interpret_exports.py")
     subprocess.run([sys.executable, script, *map(str, tmp_path.glob("*.py"))], check=True, timeout=300)
+
+
+def test_pieces_take_every_step_once_and_programs_get_alike(tmp_path: Path) -> None:
+    torch = pytest.importorskip("torch")
+    sys.path.insert(0, str(ROOT / "schedules/export/templates"))
+    try:
+        import dealing
+    finally:
+        sys.path.pop(0)
+    for tiles, steps, programs, least in ((44, 141, 132, 8), (68, 64, 132, 8), (8, 1024, 132, 1), (1, 3, 132, 8)):
+        slots = torch.zeros(tiles, 11, dtype=torch.int64)
+        slots[:, 1], slots[:, 4], slots[:, 6] = torch.arange(tiles), steps, 1
+        for deal_pieces in (dealing.in_runs, *([dealing.in_slices] if 2 * tiles <= programs else [])):
+            pieces, begins = deal_pieces(slots, programs, least)
+            assert begins.tolist()[0] == 0
+            assert begins.tolist()[-1] == len(pieces)
+            taken: dict[int, list[int]] = {}
+            for at, (row, *_, turn, turns, number, of, apart) in enumerate(pieces.tolist()):
+                taken.setdefault(row, []).extend(range(turn, turn + turns))
+                assert (at - number) % apart == 0
+                assert 0 <= (at - number) // apart < of
+            assert {row: sorted(each) for row, each in taken.items()} == {
+                row: list(range(steps)) for row in range(tiles)
+            }
+            loads = [int(pieces[a:b, 5].sum()) for a, b in pairwise(begins.tolist())]
+            assert max(loads) <= tiles * steps / programs + steps // 2 + least
+
+
+def test_a_cutlass_header_has_the_tiles_in_order_and_refuses_what_is_no_product() -> None:
+    table = TABLES["uneven"]
+    header = cutlass_header(table)
+    lists = [part.split("};")[0] for part in header.split("_of[] = {")[1:]]
+    found = [[int(word) for word in part.replace("\n", " ").split(",")] for part in lists]
+    assert found == [table.column("row").tolist(), table.column("col").tolist()]
+    assert "tiles = 12, tile_rows = 3, tile_columns = 4, tile_m = 32, tile_n = 32" in header
+    for name in ("slabs", "fused", "groups"):
+        with pytest.raises(InputError, match="cutlass: got"):
+            cutlass_header(TABLES[name])
+
+
+def test_without_a_tile_attention_gets_the_one_of_the_fastest_kernel() -> None:
+    attention, decode = Attention(256, 256, 64, heads=2), Attention(1, 512, 64, heads=8, kv_heads=2)
+    for workload, tile in ((attention, "128x128x1"), (decode, "1x128x1")):
+        found = pebble.export("fa2", workload, "triton", gpu="h100-sxm5-80gb")
+        assert str(found.table.launch.tile) == tile
+        assert any("fastest with" in note for note in found.notes)
+    assert "decode_kernel" in pebble.export("flash-decoding", decode, "triton", gpu="h100-sxm5-80gb").text
+    with pytest.raises(InputError, match="no table"):
+        pebble.export("flash-decoding", attention, "triton", gpu="h100-sxm5-80gb")
+
+
+def test_more_tables_are_for_a_module(tmp_path: Path) -> None:
+    pebble.export(TABLES["named"], format="json").save(tmp_path / "more.json")
+    with pytest.raises(InputError, match="also: got it with"):
+        pebble.export(TABLES["named"], format="triton", also=[tmp_path / "more.json"])
+    text = pebble.export(TABLES["heads"], format="torch", also=[tmp_path / "more.json"]).text
+    assert text.count("_ = Schedule(") == 2
 
 
 def constants(table: TileTable) -> dict[str, Any]:

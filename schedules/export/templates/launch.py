@@ -18,7 +18,7 @@ from triton.tools.tensor_descriptor import TensorDescriptor
 
 SHARED_PER_BLOCK = 1024  # what the driver adds to a block's shared memory
 HOWS = {
-    "even": "the table's order, dealt evenly; blocks of a product wait for those two rounds behind",
+    "even": "the table's order, dealt evenly; blocks of a product wait for those two rounds behind, at most a while",
     "waves": "the table's waves, as in the prediction",
     "free": "as even, and no block waits",
 }
@@ -323,12 +323,17 @@ class Meter:
         return count.value / 1e3
 
 
-def sustained(launches, rounds=4, seconds=0.5):
-    """Median milliseconds and joules of a launch, in rounds of half a second for each in turn: at the power limit."""
+def sustained(launches, rounds, seconds):
+    """Median milliseconds and joules of a launch, in rounds for each: at the power limit.
+
+    The order turns from round to round: who runs after whom, and when, moves times by some percent.
+    """
     meter, seen = Meter(), [[] for _ in launches]
     counts = [max(1, math.ceil(1e3 * seconds / time)) for time in milliseconds(launches, 3)]
-    for _ in range(rounds):
-        for launch, count, found in zip(launches, counts, seen, strict=True):
+    for turn in range(rounds):
+        every = [(turn + i) % len(launches) for i in range(len(launches))]
+        for at in every[:: -1 if turn // len(launches) % 2 else 1]:
+            launch, count, found = launches[at], counts[at], seen[at]
             launch.reset()
             torch.cuda.synchronize()
             begin, end = (torch.cuda.Event(enable_timing=True) for _ in "ab")
@@ -361,10 +366,14 @@ def arguments(about):
     parser.add_argument(
         "--time", action="store_true", help="median times of single launches, with the library's in turn"
     )
-    parser.add_argument("--sustained", action="store_true", help="times and joules in rounds of half a second for each")
+    parser.add_argument(
+        "--sustained", action="store_true", help="times and joules in rounds of half a second for each, in every order"
+    )
     how = "; ".join(f"{name}: {text}" for name, text in HOWS.items())
     parser.add_argument("--how", choices=HOWS, default="free" if about["execution"] == "free" else "even", help=how)
     parser.add_argument("--repeats", type=int, default=20, help="launches of each that are timed (20)")
+    parser.add_argument("--rounds", type=int, default=6, help="sustained rounds of each, in every order (6)")
+    parser.add_argument("--seconds", type=float, default=0.5, help="of a sustained round (0.5)")
     parser.add_argument("--profile", choices=("table", "library"), help="one launch between profiler start and stop")
     parser.add_argument("--persist", metavar="OPERAND[:SHARE]", help="keep one in a SHARE of L2 set aside (0.5)")
     parser.add_argument("--json", action="store_true", help="one line of JSON")
@@ -382,7 +391,7 @@ def compared(launches, libraries, args):
         about["library_milliseconds"] = theirs.get(name)
     found = [{"milliseconds": time} if "library_milliseconds" in about else {} for time in ours]
     if args.sustained:
-        runs = sustained([*launches, *([libraries[name]] if name else [])])
+        runs = sustained([*launches, *([libraries[name]] if name else [])], args.rounds, args.seconds)
         for row, (time, joules) in zip(found, runs, strict=False):
             row |= {"sustained_milliseconds": time, "joules": joules}
         about |= dict(

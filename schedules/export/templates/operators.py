@@ -39,7 +39,7 @@ class Schedule:
         with torch.cuda.device(tensors[0].device):
             if at not in self.ready:
                 kernel = KERNELS[self.kind](self.shape | {"transposed": transposed}, self.tile, self.build)
-                self.ready[at] = kernel.waves(unpacked(self.table, 9), self.programs, "free", tensors)
+                self.ready[at] = kernel.waves(unpacked(self.table, 9), self.programs, "even", tensors)
             waves = self.ready[at]
             waves.start(waves.bound(*tensors))
 
