@@ -139,9 +139,10 @@ def test_what_comes_next_works(
 def test_what_has_no_table_is_said_and_not_lost(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    order = document(capsys, "advise", *DECODE, "--gpu", "h100")["kernel"]["order"]
+    chunk = ["attention", "--queries", "128", "--keys", "16384", "--head-dim", "128", "--heads", "1"]
+    order = document(capsys, "advise", *chunk, "--gpu", "h100")["kernel"]["order"]
     assert order.startswith(("split-kv", "flash-decoding"))
-    assert main(["advise", *DECODE, "--gpu", "h100", "--save", str(tmp_path / "best.json")]) == 2
+    assert main(["advise", *chunk, "--gpu", "h100", "--save", str(tmp_path / "best.json")]) == 2
     captured = capsys.readouterr()
     assert f"note of {order} no kernel is written here; next is fa2," in " ".join(captured.out.split())
     assert f"{order}: there is no table of it" in captured.err and not list(tmp_path.iterdir())
@@ -162,6 +163,14 @@ def test_the_walk_of_a_library_stands_beside(shape: list[str], capsys: pytest.Ca
     assert library["what"].startswith("cuBLAS, modelled: ") and "cutlass3-8" in library["order"]
     other = document(capsys, "advise", *shape, "--gpu", "mi300x")["against"]
     assert not any("cuBLAS" in item["what"] for item in other)
+
+
+def test_a_decode_step_has_an_exported_kernel(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["advise", *DECODE, "--gpu", "h100"]) == 0
+    words = shlex.split(" ".join(capsys.readouterr().out.split("next ")[1].split()))
+    assert words[:2] == ["pebble", "export"] and words[2].startswith(("flash-decoding", "split-kv"))
+    assert main([*words[1:-1], str(tmp_path / "kernel.py")]) == 0
+    assert "decode_kernel" in (tmp_path / "kernel.py").read_text()
 
 
 def test_what_cannot_be_advised_is_refused(capsys: pytest.CaptureFixture[str]) -> None:
