@@ -52,7 +52,12 @@ RUNS = {
     "quick_look.py": ("--layers 1 --jobs 1", "in the median"),
     "sweep.py": ("--sweep {}/sweep.toml", "measured 1 rows in 1 batches"),
 }
-NEED_A_GPU = {"gpu/measure.py": "check plan", "gpu/run_exports.py": "folder out.csv", "gpu/side_by_side.py": "out.csv"}
+NEED_A_GPU = {
+    "gpu/check_operators.py": "module.py",
+    "gpu/measure.py": "check plan",
+    "gpu/run_exports.py": "folder out.csv",
+    "gpu/side_by_side.py": "out.csv",
+}
 # in a process of their own: one loads a second HiGHS beside that of OR-Tools, one replaces a function of a solver
 ALONE = {"exact/against_cpsat.py", "gap/two_products.py"}
 SWEEP = 'workloads = [{family = "gemm", m = 256, n = 256, k = 256}]\nmachines = ["a100-sxm4-80gb"]\norders = ["row"]\n'

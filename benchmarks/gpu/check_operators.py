@@ -13,15 +13,16 @@ import warnings
 from pathlib import Path
 from typing import Any
 
-import torch
 from run_exports import load
 
 
 def operands(key: tuple[Any, ...]) -> tuple[str, tuple[Any, ...]]:
     """The operator of a schedule and operands for it."""
+    import torch
+
     kind, *sizes, dtype, _ = key
 
-    def random(*shape: int) -> torch.Tensor:
+    def random(*shape: int) -> Any:
         return torch.randn(*shape, device="cuda", dtype=dtype) * shape[-2] ** -0.5
 
     if kind == "gemm":
@@ -43,13 +44,22 @@ def operands(key: tuple[Any, ...]) -> tuple[str, tuple[Any, ...]]:
     return "attention", (q, k, v, causal)
 
 
-def relative(result: torch.Tensor, expected: torch.Tensor) -> float:
+def relative(result: Any, expected: Any) -> float:
     """Error of a result."""
     return float((result.double() - expected.double()).norm() / expected.double().norm())
 
 
 def main() -> int:
     """Check each schedule of a module."""
+    try:
+        import torch
+        import triton  # noqa: F401
+
+        has_gpu = torch.cuda.is_available()
+    except ImportError:
+        has_gpu = False
+    if not has_gpu or len(sys.argv) != 2:
+        sys.exit("usage: check_operators.py MODULE.py; needs PyTorch, Triton and an NVIDIA GPU.")
     module, wrong = load(Path(sys.argv[1])), 0
     warnings.simplefilter("error", UserWarning)  # a schedule that does not run is said so
     references = {"matmul": torch.matmul, "grouped_matmul": module.grouped_reference, "mlp": module.mlp_reference,
