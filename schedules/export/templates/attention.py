@@ -32,7 +32,7 @@ def attention_calls(q, k, v, causal):
     return {f"torch, {backend}": functools.partial(call, backend) for backend in BACKENDS}
 
 
-class Attention:
+class AttentionLaunch:
     """O = softmax(Q K^T) V per head, heads in groups that share K and V."""
 
     def __init__(self, shape, tile, build):
@@ -73,7 +73,7 @@ class Attention:
         return waves
 
 
-class AttentionProblem(Attention):
+class AttentionProblem(AttentionLaunch):
     """Attention of random operands, beside the library's."""
 
     def __init__(self, shape, tile, build, dtype, out_dtype):

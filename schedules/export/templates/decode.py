@@ -10,7 +10,7 @@ import torch
 import torch.nn.functional as F  # noqa: N812 - its usual name
 import triton
 import triton.language as tl
-from attention import Attention, AttentionProblem
+from attention import AttentionLaunch, AttentionProblem
 from dealing import in_runs, parts_of
 from kernels import _all_there, _k_step, _matrices
 from launch import Waves, described, has_copy_engine, power_of_two
@@ -85,7 +85,7 @@ def decode_kernel(
             o.store([copy, 0, 0], (acc / total[:, None]).to(o.dtype).reshape(1, BM, DV))
 
 
-class Decode(Attention):
+class DecodeLaunch(AttentionLaunch):
     """O = softmax(Q K^T) V per head, heads in groups that share K and V, so few queries that a group is one tile."""
 
     def waves(self, table, programs, how, tensors):
@@ -116,7 +116,7 @@ class Decode(Attention):
         return waves
 
 
-class DecodeProblem(Decode, AttentionProblem):
+class DecodeProblem(DecodeLaunch, AttentionProblem):
     """Such attention of random operands, beside the library's."""
 
     def libraries(self):

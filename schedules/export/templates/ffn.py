@@ -21,7 +21,7 @@ def activation_kernel(wide, narrow, hidden, pitch, out_pitch, GATED: tl.constexp
     tl.store(narrow + row * out_pitch + at, x.to(narrow.dtype.element_ty), mask=there)
 
 
-class Ffn:
+class FfnLaunch:
     """Y = H W2, H = silu(X W1) or silu(X Wg) * (X Wu)."""
 
     def __init__(self, shape, tile, build):
@@ -64,7 +64,7 @@ class Ffn:
         return waves
 
 
-class FfnProblem(Ffn):
+class FfnProblem(FfnLaunch):
     """Such a network of random operands, beside the library's."""
 
     def __init__(self, shape, tile, build, dtype, out_dtype):

@@ -6,7 +6,7 @@ from kernels import gemm_kernel
 from launch import Waves, described, one_in_each, random_values, whole_lines
 
 
-class Gemm:
+class GemmLaunch:
     """C = A B, or C += A B, where an operand may lie in memory transposed."""
 
     def __init__(self, shape, tile, build):
@@ -35,7 +35,7 @@ class Gemm:
         return waves
 
 
-class GemmProblem(Gemm):
+class GemmProblem(GemmLaunch):
     """Such a product of random operands, beside the library's."""
 
     def __init__(self, shape, tile, build, dtype, out_dtype):

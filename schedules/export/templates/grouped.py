@@ -6,7 +6,7 @@ from kernels import gemm_kernel
 from launch import Waves, described, one_in_each, random_values, whole_lines
 
 
-class Grouped:
+class GroupedLaunch:
     """C_g = A_g B_g; the A_g and the C_g lie one below the other."""
 
     def __init__(self, shape, tile, build):
@@ -35,7 +35,7 @@ class Grouped:
         return waves
 
 
-class GroupedProblem(Grouped):
+class GroupedProblem(GroupedLaunch):
     """Such products of random operands, beside the library's."""
 
     def __init__(self, shape, tile, build, dtype, out_dtype):

@@ -9,14 +9,20 @@ import warnings
 
 import torch
 import torch.nn.functional as F  # noqa: N812 - its usual name
-from attention import Attention
-from decode import Decode
-from ffn import Ffn
-from gemm import Gemm
-from grouped import Grouped
+from attention import AttentionLaunch
+from decode import DecodeLaunch
+from ffn import FfnLaunch
+from gemm import GemmLaunch
+from grouped import GroupedLaunch
 from launch import has_copy_engine, line_of, unpacked
 
-KERNELS = {"gemm": Gemm, "grouped": Grouped, "ffn": Ffn, "attention": Attention, "decode": Decode}
+KERNELS = {
+    "gemm": GemmLaunch,
+    "grouped": GroupedLaunch,
+    "ffn": FfnLaunch,
+    "attention": AttentionLaunch,
+    "decode": DecodeLaunch,
+}
 NAMESPACE = "pebble"  # of the operators; a module's own, so that two can be loaded
 SCHEDULES = {}  # by operator, sizes and types
 WARNED = []
