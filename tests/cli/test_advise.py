@@ -167,7 +167,7 @@ def test_the_walk_of_a_library_stands_beside(shape: list[str], capsys: pytest.Ca
 
 def test_a_decode_step_has_an_exported_kernel(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["advise", *DECODE, "--gpu", "h100"]) == 0
-    words = shlex.split(" ".join(capsys.readouterr().out.split("next ")[1].split()))
+    words = next_words(capsys.readouterr().out)
     assert words[:2] == ["pebble", "export"] and words[2].startswith(("flash-decoding", "split-kv"))
     assert main([*words[1:-1], str(tmp_path / "kernel.py")]) == 0
     assert "decode_kernel" in (tmp_path / "kernel.py").read_text()
