@@ -25,7 +25,7 @@ from pebble.workloads.base import Workload
 _THIN = 6  # of the candidates, one in so many is looked at to choose tiles
 _TILES = 2  # kept of those
 _NEAR_TILE = 1.15  # a tile that looks worse than this times the best is not kept
-_EARLY = 2  # of those are simulated at once, so that there is an answer when somebody interrupts
+_EARLY = 2  # of those are simulated at once, in one way, so that there is an answer when somebody interrupts
 _FIRST = 16  # of what looks best, simulated in full
 _PARENTS, _CHILDREN, _ROUNDS = 3, 8, 6
 _FAR, _FAR_BASELINE = (
@@ -191,13 +191,13 @@ class Search:
         pools = [self._pool(config) for config in self.configs]
         pools = self._best_tiles(pools)
         everything = [candidate for pool in pools for candidate in pool]
-        self._simulate("simulating what looks best", self._promising(everything)[:_EARLY])
+        early = self._under(self._promising(everything)[:_EARLY], 0)
         self._look("looking at schedules", everything)
         promising = self._promising(everything)
         plain = [c for c in promising if not (isinstance(c.plan, SHIFTING) and c.plan.shift)]  # a look flatters shifts
         baseline = [c for c in promising if self._kinds[c.key][0]]
         first = [*baseline[:1], *promising[: _FIRST // 2], *plain[: _FIRST // 2], *baseline[: _FIRST // 4]]
-        self._simulate("simulating what looks best", list(dict.fromkeys(first)))
+        self._simulate("simulating what looks best", list(dict.fromkeys(first)), early)
         self._refine()
         rest = [c for c in promising if self._kinds[c.key][1]]
         least = self.looks[promising[0].key].value if promising else inf
@@ -248,23 +248,38 @@ class Search:
             self.looks[fresh[i].key] = look
             self.progress(what, done, len(fresh))
 
-    def _simulate(self, what: str, candidates: Sequence[Candidate]) -> None:
-        """In full, a few at a time, under one condition after the other as long as one can be among the best."""
-        fresh = [c for c in candidates if c.key not in self.scored]
+    def _simulate(self, what: str, candidates: Sequence[Candidate], begun: Sequence[Candidate] = ()) -> None:
+        """In full, a few at a time, under one condition after the other as long as one can be among the best.
+
+        ``begun``: what was simulated under the first condition before, and goes on with the others.
+        """
+        fresh = [*begun, *(c for c in candidates if c.key not in self.scored)]
         keep = self._kept(fresh[0]) if fresh else self.keep
         for start in range(0, len(fresh), _AT_ONCE):
             left = fresh[start : start + _AT_ONCE]
-            for condition in self.conditions:
+            for at in range(len(self.conditions)):
                 bar = sorted(s.worst for s in self.ranked())[keep - 1 : keep]
                 left = [c for c in left if not bar or c.key not in self.scored or self.worst(c) <= bar[0]]
-                left = [c for c in left if self._allowed(c, condition)]
-                work = partial(self._measured, condition=condition)
-                for n, answer in each(work, left, over=self._has_to_end):
-                    self._note(left[n], answer)
+                left = self._under(left, at)
                 if self._has_to_end():
                     return
-                left = [c for c in left if c.key in self.scored]
             self.progress(what, min(start + _AT_ONCE, len(fresh)), len(fresh))
+
+    def _under(self, candidates: Sequence[Candidate], at: int) -> list[Candidate]:
+        """Under one condition, as far as the effort reaches; which have an answer, the best first.
+
+        The first in line is simulated in any case, until something was under this condition.
+        """
+        reached = {key: len(scored.traffic) for key, scored in self.scored.items()}
+        done = [c for c in candidates if reached.get(c.key, 0) > at]
+        left: list[Candidate] = []
+        none_yet = max(reached.values(), default=0) <= at
+        for candidate in (c for c in candidates if reached.get(c.key, 0) <= at):
+            if self._allowed(candidate, self.conditions[at], none_yet and not left):
+                left.append(candidate)
+        for n, answer in each(partial(self._measured, condition=self.conditions[at]), left, over=self._has_to_end):
+            self._note(left[n], answer)
+        return sorted((c for c in (*done, *left) if c.key in self.scored), key=self.worst)
 
     def block_steps(self, candidate: Candidate) -> float:
         """About so many steps of blocks that its simulation follows."""
@@ -279,10 +294,10 @@ class Search:
         lines = (tile.bm + tile.bn) * tile.bk * self.workload.in_bytes / LINE_BYTES
         return lines * times * self.block_steps(candidate)
 
-    def _allowed(self, candidate: Candidate, condition: Condition) -> bool:
-        """Whether the effort that is left covers its simulation, which is charged; until there is an answer it does."""
+    def _allowed(self, candidate: Candidate, condition: Condition, in_any_case: bool) -> bool:
+        """Whether the effort that is left covers its simulation, which is charged."""
         cost = self._cost(candidate, condition)
-        if self._spent + cost > self.effort and self.ranked():
+        if self._spent + cost > self.effort and not in_any_case:
             return False
         self._spent += cost
         return True

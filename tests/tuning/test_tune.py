@@ -481,6 +481,26 @@ def test_what_is_searched_does_not_depend_on_how_busy_the_machine_is(monkeypatch
     assert [s.name for s in plain.schedules] == [s.name for s in again.schedules]
 
 
+def test_where_effort_is_short_many_are_simulated_in_one_way_and_the_best_in_all(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    plainly: Any = measure
+    under: list[str] = []
+
+    def noted(family: Any, workload: Any, candidate: Candidate, condition: Condition, *more: Any) -> Any:
+        under.append(condition.name)
+        return plainly(family, workload, candidate, condition, *more)
+
+    monkeypatch.setattr("pebble.tuning.search.measure", noted)
+    monkeypatch.setattr("pebble.tuning.search.EFFORT_LINES", 3_000)
+    result = tune(SMALL, gpu="h100", sms=12, time_limit=600)
+    assert len(result.executions) == 3 and not result.ended and result.baseline
+    counts = [under.count(name) for name in result.executions]
+    assert counts[0] > max(counts[1:]) and min(counts) >= 1
+    first = [i for i, name in enumerate(under) if name != under[0]]
+    assert first[0] >= 4, "the early ones are simulated in one way before everything is looked at"
+
+
 def test_where_time_is_short_fewer_executions_are_ranked_by_and_a_note_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
     plainly, begun = measure, time.monotonic()
 
