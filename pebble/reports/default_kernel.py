@@ -11,7 +11,7 @@ from pebble.reports.fit import HARDWARE
 from pebble.reports.simulated_kernel import KernelOptions, SimulatedKernel, read_kernel
 from pebble.reports.target import MAX_SMS, target_of, whole
 from pebble.tuning.advisors import Advice
-from pebble.tuning.choice import Question, chooser
+from pebble.tuning.choice import Chooser, Question, chooser
 from pebble.workloads.base import Workload
 
 
@@ -39,6 +39,15 @@ def advised_kernel(workload: Workload, **options: Unpack[KernelOptions]) -> Simu
 
 def _advised(workload: Workload, options: KernelOptions) -> Advice | None:
     """What `pebble.advise` picks; None where it picks nothing."""
+    who = who_advises(workload, options)
+    try:
+        return None if who is None else who.kernel
+    except InputError:  # too large to simulate: as where nothing is known
+        return None
+
+
+def who_advises(workload: Workload, options: KernelOptions) -> Chooser | None:
+    """Who picks the kernel of a question that names no tile; None where nobody does."""
     machine, policy = target_of(options).machine, options.get("policy")
     if machine is None or (policy is not None and not str(policy).startswith(HARDWARE)):
         return None
@@ -51,6 +60,6 @@ def _advised(workload: Workload, options: KernelOptions) -> Advice | None:
         None if stages is None else whole("--stages", stages, 1, MAX_STAGES),
     )
     try:
-        return chooser(question).kernel
+        return chooser(question)
     except InputError:  # no rates are known, or nothing fits: what is asked for is read as it stands, or refused
         return None

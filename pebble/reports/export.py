@@ -14,13 +14,13 @@ from pebble.errors import InputError, UnknownNameError, check_text
 from pebble.families import kernel_family
 from pebble.models.machine import Machine, load_machine, machine_names
 from pebble.reports.base import Report
-from pebble.reports.default_kernel import advised_kernel
+from pebble.reports.default_kernel import advised_kernel, who_advises
 from pebble.reports.fit import ORIGINS
 from pebble.reports.kernel_notes import kernel_notes
 from pebble.reports.options import spelled_out
 from pebble.reports.refusals import check_seed
 from pebble.reports.schedule_names import Own
-from pebble.reports.simulated_kernel import KernelOptions
+from pebble.reports.simulated_kernel import KernelOptions, SimulatedKernel
 from pebble.reports.target import check_options, find_gpu
 from pebble.schedules.export.cuda import cuda_header, statement
 from pebble.schedules.export.cutlass import cutlass_header
@@ -33,7 +33,8 @@ from pebble.schedules.tables.own import FixedTable
 from pebble.schedules.tables.registry import check_table
 from pebble.schedules.tables.source import own_schedule
 from pebble.system.files import check_output, write_bytes
-from pebble.units import ceil_div
+from pebble.tuning.worth import SAME
+from pebble.units import ceil_div, format_bytes, format_seconds
 from pebble.workloads.base import Workload
 
 FORMATS: dict[str, tuple[str, Callable[[TileTable], str | bytes]]] = {
@@ -47,6 +48,7 @@ FORMATS: dict[str, tuple[str, Callable[[TileTable], str | bytes]]] = {
     "cutlass": (".h", cutlass_header),
 }
 _HEADERS, _KERNELS = ("cuda", "cutlass"), ("triton", "torch")
+_FEWER = 1.03  # times the fewest bytes are more: so far a kernel that is simulated in part may be off
 _HOW = {"waves": "waves", "free": "free", "persistent": "free", "dynamic": "free", "staggered": "staggered"}
 
 
@@ -250,6 +252,7 @@ def _made(schedule: Own, workload: Workload, options: KernelOptions, format: str
         notes = [f"the tile {fastest} is the one that the file's kernel is fastest with; --tile asks for another"]
     elif kernel.fitted.tile_from == "advised":
         notes = ["tile and stages are those that `pebble advise` picks"]
+        notes += _other_orders(workload, chosen, kernel, options)
     launch = replace(
         table.launch,
         stages=stages,
@@ -259,6 +262,40 @@ def _made(schedule: Own, workload: Workload, options: KernelOptions, format: str
         write_bytes=traffic.dram_write_bytes,
     )
     return replace(table, launch=launch), (*kernel_notes(workload, kernel, [chosen.name]), *notes)
+
+
+def _other_orders(workload: Workload, chosen: Any, kernel: SimulatedKernel, options: KernelOptions) -> list[str]:
+    """What the order of fewest bytes would save, and that of least time, of those that ``advise`` times in this kernel.
+
+    Nothing is simulated that ``advise`` does not simulate; no word of an order that it does not time.
+    """
+    who, family, config = who_advises(workload, options), kernel_family(workload), kernel.config
+    if who is None or config.execution != who.timer.config(who.kernel).execution:
+        return []
+    try:
+        orders = [item for item in who.choice.orders if item.advice.tile == who.kernel.tile]
+    except InputError:  # too large to simulate
+        return []
+    walk = family.walk(workload, chosen, config)
+    own = next((item for item in orders if family.walk(workload, item.advice.schedule, config) == walk), None)
+    if own is None:
+        return []
+    pick, least = who.choice.best, min(orders, key=lambda item: (item.time.dram_bytes, item.seconds))
+    saves = own.time.dram_bytes > _FEWER * least.time.dram_bytes
+    others = {least.advice.schedule.name: least} if saves else {}
+    if pick is not own and own.seconds > SAME * pick.seconds:
+        others[pick.advice.schedule.name] = pick
+    if not others:
+        return []
+    said = []
+    for name, item in others.items():
+        who_picks = ", which `pebble advise` picks," if item is pick else ""
+        fewer = own.time.dram_bytes - item.time.dram_bytes
+        bytes_text = f"move {format_bytes(abs(fewer))} {'less' if fewer >= 0 else 'more'}"
+        said.append(f"{name}{who_picks} would {bytes_text} and take {format_seconds(item.seconds, own.seconds)}")
+    kind = "single launches" if own.sustained is None else "sustained"
+    head = f"modelled ({kind}, {len(orders)} orders that `pebble advise` times in this kernel): {chosen.name} takes "
+    return [f"{head}{format_seconds(own.seconds)}; {'; '.join(said)}"]
 
 
 def check_file(path: str, format: str) -> None:

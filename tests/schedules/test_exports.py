@@ -308,3 +308,23 @@ def test_a_large_result_is_stored_in_parts_that_fit_beside_four_stages() -> None
     assert build(Gemm(256, 512, 64, out_dtype="fp32"))["parts"] == 4
     assert build(Gemm(256, 512, 64, accumulate=True))["parts"] == 4
     assert build(GroupedGemm((256, 100), 512, 64))["parts"] == 4
+
+
+def test_a_note_says_what_the_orders_of_fewest_bytes_and_least_time_would_save(tmp_path: Path) -> None:
+    workload, gpu = Gemm(8192, 8192, 8192), "h200-sxm-141gb"
+    choice = pebble.advise(workload, gpu=gpu).choice
+    timed = {item.advice.schedule.name: item for item in choice.orders}
+    least, row = min(choice.orders, key=lambda item: item.time.dram_bytes), timed["row"]
+    assert least is not choice.best and least.time.dram_bytes < row.time.dram_bytes
+    (note,) = (note for note in pebble.export("row", workload, gpu=gpu).notes if note.startswith("modelled"))
+    for item in (least, choice.best):
+        fewer = (row.time.dram_bytes - item.time.dram_bytes) / 1e6
+        assert f"would move {fewer:,.1f} MB less and take {item.seconds * 1e3:.3g} ms" in note
+    assert f"{choice.best.advice.schedule.name}, which `pebble advise` picks," in note
+    assert least.advice.schedule.name in note and "row takes" in note
+    exported = pebble.export(choice.best.advice.schedule.name, workload, gpu=gpu)
+    (note,) = (note for note in exported.notes if note.startswith("modelled"))
+    assert "picks" not in note and f"{least.advice.schedule.name} would move" in note
+    exported.save(tmp_path / "saved.json")
+    silent = (pebble.export(str(tmp_path / "saved.json")), pebble.export("row", workload, tile="128x128x64", gpu=gpu))
+    assert not any(note.startswith("modelled") for each in silent for note in each.notes)
