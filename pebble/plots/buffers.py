@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from math import ceil
+from typing import Any
 
 import numpy as np
 
@@ -33,6 +34,8 @@ _OMEGAS = tuple(Fraction(i, 20) for i in range(21))
 _POINTS = tuple(Fraction(i, 20) for i in (0, 2, 5, 10, 20))
 _QUARTER = Fraction(1, 4)
 _TRAFFIC = "into and out of SMs, GB"
+_BEST = ", best schedule"
+_MARK: dict[str, Any] = {"ms": 4.5, "mfc": "white", "mew": 1.1}
 
 
 @dataclass(frozen=True)
@@ -106,17 +109,28 @@ def plot_against_omega(
         fits = chip.sm_bytes // workload.widest_bytes
         for net, line, mark in (("all-to-all", "-", "o"), ("cluster-16", "--", "^")):
             values = [_gb(workload, capacity, BufferModel("connected", chip.sms, w, net)) for w in omegas]
-            ax.plot([float(w) for w in omegas], values, color=color, ls=line, label=f"{chip.name}, {net}")
+            name, of_both = f"{chip.name}, {net}", {"color": color, "marker": mark, **_MARK}
+            # the legend shows a line with the mark of its schedules; on the line itself there is none
+            ax.plot([float(w) for w in omegas], values, ls=line, markevery=[], label=name, **of_both)
+            costs = []
             for w in points:
                 result = family_of(workload).best_in_buffers(workload, fits, BufferModel("connected", chip.sms, w, net))
                 assert result is not None
-                ax.plot(float(w), float(result.cost_bytes(w)) / 1e9, mark, color=color, ms=4.5, mfc="white", mew=1.1)
+                costs.append(float(result.cost_bytes(w)) / 1e9)
+            ax.plot([float(w) for w in points], costs, ls="none", label=name + _BEST, **of_both)
     ax.set_xlabel("omega: cost of a copied value")
     if not value_axis(ax.yaxis, [y for line in ax.lines for y in np.asarray(line.get_ydata(), dtype=float).tolist()]):
         ax.set_ylim(0)
     ax.set_ylabel(_TRAFFIC)
-    ax.legend(frameon=False, fontsize=6.5, title="bound (lines), best schedule (marks)", title_fontsize=6.5)
+    _legend(ax, 6.5)
     return ax
+
+
+def _legend(ax: Axes, points: float) -> None:
+    """Every line, each with the mark of its schedules."""
+    lines = [line for line in ax.lines if not str(line.get_label()).endswith(_BEST)]
+    title = "bound (lines), best schedule (marks)"
+    ax.legend(handles=lines, frameon=False, fontsize=points, title=title, title_fontsize=points)
 
 
 def buffers_figure(workload: Workload, chips: Sequence[Chip]) -> Figure:
@@ -157,6 +171,6 @@ def omega_figure(workload: Workload, chip: Chip, measured: Fraction | None) -> F
         ax.axvline(float(_QUARTER), color=GREY, lw=0.8, ls=":", label="1/4, hypothetical")
         ax.set_xlabel("omega: cost of a copied value, in reads of L2")
         ax.set_ylabel("cost into and out of SMs, GB")
-        ax.legend(frameon=False, fontsize=6, title="bound (lines), best schedule (marks)", title_fontsize=6)
+        _legend(ax, 6)
         small_title(ax, f"{workload.label}\n{chip.name}, balanced")
     return figure

@@ -105,6 +105,7 @@ def _move_legends(figure: Figure, look: Look) -> None:
             space = figure.get_figwidth() * 72 / (_side_by_side(owner) if below_panel else 1) - 2 * points
             longest = max(text.get_window_extent().width for text in old.get_texts()) * 72 / figure.dpi
             columns = max(1, min(3, int(space / (longest + handle))))
+            columns = -(-len(old.get_texts()) // -(-len(old.get_texts()) // columns))  # no more than these rows need
             for text in old.get_texts():
                 _wrap({text: " ".join(text.get_text().split())}, text, (space - handle) * figure.dpi / 72)
                 labels.append(text.get_text())

@@ -245,8 +245,9 @@ def plot_owners(placement: Placement, title: str, ax: Axes) -> Axes:
     shown[_STRIP + 1 :, _STRIP + 1 :] = placement.owner
     shown[_STRIP + 1 :, :_STRIP] = np.asarray(placement.row_home)[:, None]
     shown[:_STRIP, _STRIP + 1 :] = placement.col_home
-    cmap = "tab20" if sms <= 20 else "nipy_spectral"
-    image = ax.imshow(shown, cmap=cmap, vmin=0, vmax=max(sms - 1, 1), aspect="equal")
+    # greys in equal steps: those of the colours come in twos and threes alike
+    cmap = "gray" if look().style == "grey" else "tab20" if sms <= 20 else "nipy_spectral"
+    image = ax.imshow(shown, cmap=cmap, vmin=-1 if cmap == "gray" else 0, vmax=max(sms - 1, 1), aspect="equal")
     for i, j, owner in _numbered(shown):
         red, green, blue, _ = image.to_rgba(np.asarray(owner, dtype=float))
         ink = "white" if 0.299 * red + 0.587 * green + 0.114 * blue < 0.5 else "black"

@@ -82,9 +82,11 @@ def plot_reuse(orders: Sequence[TileOrder], rows: int, cols: int, params: OrderP
 def walk_figure(orders: Sequence[TileOrder], rows: int, cols: int, params: OrderParams) -> Figure:
     """The figure of ``pebble figure walk``: up to four orders."""
     with page(7.2, 4.6) as figure:
-        across = 2 if look().narrow else len(orders)
+        # a map as wide as half a page would leave the plot none
+        across = 2 if look().narrow else max(len(orders), 3 if look().width_inches else 1)
         down = -(-len(orders) // across)
-        parts: Any = figure.subfigures(2, 1, height_ratios=[down, 1.6 if look().narrow else 1.15])
+        lower_share = 1.6 if look().narrow else 1.15 if look().width_inches is None else 2.0
+        parts: Any = figure.subfigures(2, 1, height_ratios=[down, lower_share])
         upper, lower = parts
         axes = upper.subplots(down, across, squeeze=False)
         for ax in axes.flat[len(orders) :]:

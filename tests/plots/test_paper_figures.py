@@ -14,6 +14,7 @@ import pytest
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.colors import to_rgb
 from matplotlib.figure import Figure
+from matplotlib.lines import Line2D
 from matplotlib.text import Annotation
 from matplotlib.transforms import Bbox
 
@@ -22,9 +23,11 @@ from pebble.cdag import fft_dag
 from pebble.cli import main
 from pebble.plots.curve import ski_slope, ski_slope_figure
 from pebble.plots.dag import dag_figure
+from pebble.plots.data import drawn_data
 from pebble.plots.fitting import _GREYS
 from pebble.plots.labels import spread
 from pebble.plots.look import Look, looking
+from pebble.plots.save import page
 
 PAGE_INCHES = 9.3
 GEMM = pebble.Gemm(2048, 2048, 2048)
@@ -234,3 +237,55 @@ def test_a_drawing_is_shown_and_saved(tmp_path: Path) -> None:
         pebble.figure("walks")
     with pytest.raises(pebble.InputError, match="width: got 'wide'"):
         pebble.figure("segments", width="wide")
+
+
+@pytest.mark.parametrize("name", ["buffers", "omega"])
+def test_prices_of_a_copy_show_whose_mark_is_whose_and_the_numbers_have_the_schedules(name: str) -> None:
+    drawing = drawn(name, "column")
+    figure = drawing.figure()
+    ax = figure.axes[-1]
+    legend = ax.get_legend() or figure.legends[0]
+    shown = {text.get_text(): handle for text, handle in zip(legend.get_texts(), legend.legend_handles, strict=True)}
+    lines = {str(line.get_label()): line for line in ax.lines}
+    nets = [label for label in shown if label.endswith(("all-to-all", "cluster-16"))]
+    assert nets and not any("best schedule" in label for label in shown)
+    panel = [row for row in drawn_data(figure) if row["panel"] == len(figure.axes)]
+    for net in nets:
+        marks, handle = lines[f"{net}, best schedule"], shown[net]
+        assert isinstance(handle, Line2D) and handle.get_marker() == marks.get_marker() in ("o", "^")
+        bound = {row["x"]: row["y"] for row in panel if row["series"] == net}
+        best = {row["x"]: row["y"] for row in panel if row["series"] == f"{net}, best schedule"}
+        assert len(best) >= 3 and all(best[x] >= bound[x] * (1 - 1e-9) for x in best.keys() & bound.keys())
+
+
+def test_a_legend_fills_its_rows() -> None:
+    with looking(Look(width_inches=7.0)), page(7.0, 3) as figure:
+        ax = figure.add_subplot()
+        for number in range(4):
+            ax.plot([0, 1], [0, number], label=f"line {number}")
+        ax.legend()
+    (legend,) = figure.legends
+    assert legend._ncols == 2, "two rows of two, not of three and one"
+
+
+def test_the_walk_is_no_void_above_its_plot() -> None:
+    figure = pebble.figure("walk", width="text", grid="8x8").figure()
+    assert figure.get_figheight() < 8.5
+    *maps, plot = (ax.get_window_extent() for ax in figure.axes)
+    assert min(box.y0 for box in maps) - plot.y1 < 0.15 * figure.bbox.height
+
+
+def test_lines_of_one_height_show_each_other() -> None:
+    figure = pebble.figure("stationarity", width="column", style="grey").figure()
+    a, b, c, bound = (line for line in figure.axes[0].lines if not str(line.get_label()).startswith("_"))
+    assert np.allclose(a.get_ydata(), b.get_ydata(), rtol=0.05)
+    dashes = [line._unscaled_dash_pattern[1] for line in (a, b, c)]
+    assert dashes[0] is None and dashes[1][1] >= dashes[1][0], "the gaps of the upper line show the lower"
+    assert len({str(pattern) for pattern in dashes}) == 3 and to_rgb(bound.get_color()) == (0, 0, 0)
+
+
+def test_owners_differ_in_grey() -> None:
+    figure = pebble.figure("placement", width="column", style="grey", grid="8x8", sms=8).figure()
+    for image in (image for ax in figure.axes for image in ax.images):
+        levels = sorted(float(image.cmap(image.norm(owner))[0]) for owner in range(8))
+        assert all(b - a >= 0.09 for a, b in pairwise(levels))
