@@ -247,7 +247,8 @@ def plot_owners(placement: Placement, title: str, ax: Axes) -> Axes:
     shown[:_STRIP, _STRIP + 1 :] = placement.col_home
     # greys in equal steps: those of the colours come in twos and threes alike
     cmap = "gray" if look().style == "grey" else "tab20" if sms <= 20 else "nipy_spectral"
-    image = ax.imshow(shown, cmap=cmap, vmin=-1 if cmap == "gray" else 0, vmax=max(sms - 1, 1), aspect="equal")
+    ends = (-1, sms) if cmap == "gray" else (0, max(sms - 1, 1))  # neither black nor the white of the page
+    image = ax.imshow(shown, cmap=cmap, vmin=ends[0], vmax=ends[1], aspect="equal")
     for i, j, owner in _numbered(shown):
         red, green, blue, _ = image.to_rgba(np.asarray(owner, dtype=float))
         ink = "white" if 0.299 * red + 0.587 * green + 0.114 * blue < 0.5 else "black"
