@@ -26,6 +26,13 @@ KINDS = {"sustained": "sustained_milliseconds", "single": "milliseconds", "joule
 Row = dict[str, str]
 
 
+def measured(path: str | Path, how: str) -> list[Row]:
+    """The rows of a table, products as run one way, by chip and family."""
+    with open(path, newline="") as file:
+        rows = [row for row in csv.DictReader(file) if row["family"] in ("attention", "decode") or row["how"] == how]
+    return sorted(rows, key=lambda row: (row["chip"], FAMILIES.index(row["family"])))
+
+
 def moved(row: Row, whose: str) -> int | None:
     """DRAM bytes of this file (``dram``) or the library's, if they were counted."""
     if not row[f"{whose}_read_bytes"]:
@@ -115,11 +122,7 @@ def main() -> int:
     parser.add_argument("--how", default="even", help="of products: even, or free (even)")
     parser.add_argument("--figure", metavar="FILE", help="draw it")
     args = parser.parse_args()
-    with open(args.measured, newline="") as file:
-        rows = [
-            row for row in csv.DictReader(file) if row["family"] in ("attention", "decode") or row["how"] == args.how
-        ]
-    rows.sort(key=lambda row: (row["chip"], FAMILIES.index(row["family"])))
+    rows = measured(args.measured, args.how)
     print(table(rows) + "\n\n" + summary(rows))
     if args.figure:
         draw(rows, args.figure)

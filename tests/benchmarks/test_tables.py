@@ -46,15 +46,18 @@ def test_policies_are_set_beside_held_out_launches(script: ModuleType) -> None:
 
 
 @pytest.mark.parametrize("script", ["exports"], indirect=True)
-def test_the_page_has_the_summary_of_exported_files(script: ModuleType) -> None:
-    rows = list(csv.DictReader(script.MEASURED.open(newline="")))
+def test_the_page_has_the_lines_of_exported_files(script: ModuleType) -> None:
+    rows = script.measured(script.MEASURED, "even")
     assert all(float(row["error"]) < 0.01 for row in rows)
-    assert (
-        "\n".join(line.rstrip() for line in script.summary(rows).splitlines()) in (HARDWARE / "README.md").read_text()
-    )
+    printed = f"{script.table(rows)}\n\n{script.summary(rows)}"
+    assert "\n".join(line.rstrip() for line in printed.splitlines()) in (HARDWARE / "README.md").read_text()
 
 
 @pytest.mark.parametrize("script", ["exports"], indirect=True)
 def test_ratios_are_this_files_over_the_librarys(script: ModuleType) -> None:
-    row = {"joules": "3", "library_joules": "2"}
-    assert script.ratios([row, {"joules": "", "library_joules": "2"}], "joules") == [1.5]
+    row = {"milliseconds": "3", "library_milliseconds": "2", "sustained_milliseconds": "1"}
+    row |= {"library_sustained_milliseconds": "4", "joules": "", "library_joules": "2", "result_bytes": "10"}
+    row |= {"dram_read_bytes": "20", "dram_write_bytes": "4", "library_read_bytes": "30", "library_write_bytes": "20"}
+    row |= {"bound_bytes": "25", "predicted_read_bytes": "22"}
+    found = script.ratios(row)
+    assert found == {"single": 1.5, "sustained": 0.25, "bytes": 0.6, "bound": 0.5, "predicted": 1.1}
