@@ -172,11 +172,11 @@ def test_inputs_of_a_convolution_by_how_often_they_are_read(
 
 
 def test_anchors() -> None:
-    """Of the catalogue: against 260,977,100, 215,906,876 and 1,912,182,360 by segments."""
+    """Of the catalogue: against 260,977,100 and 215,906,876 by segments in the first two."""
     for shape, mebibytes, least in (
         ((8192, 8192, 8192), 40, 273_200_000),
         ((8192, 8192, 8192), 72, 232_190_000),
-        ((4096, 128256, 8192), 40, 1_953_000_000),
+        ((8192, 28672, 8192), 72, 702_490_000),
     ):
         bound = lower_bound(Gemm(*shape), mebibytes * 2**19)
         assert bound.elements >= least
