@@ -114,7 +114,11 @@ def bound(
     if named and capacity is None and any(value is not None for value in where.values()):
         what, parameters = read_workload(what, parameters), {}
     check_flag("recompute", recompute)
-    plain = capacity is not None and isinstance(what, list | tuple | Mapping)
+    plain = isinstance(what, list | tuple | Mapping)
+    if plain and capacity is None:
+        raise InputError(
+            "capacity: got none with a DAG, expected its pebbles, such as capacity=4; bytes are no pebbles."
+        )
     if plain or isinstance(what, str | Path) or is_dag(what):
         from pebble.reports.dag_bound import bound_dag
 

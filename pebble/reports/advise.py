@@ -12,6 +12,7 @@ from pebble.families import kernel_family
 from pebble.models.kernel_fit import warp_threads
 from pebble.models.machine import Machine
 from pebble.reports.base import Report
+from pebble.reports.default_kernel import as_advised
 from pebble.reports.export import Exported, export
 from pebble.reports.kernel_time import MILLI, SUSTAINED, UNSUSTAINED, floor_word, kernel_floor, time_notes
 from pebble.reports.simulated_kernel import Bounded, SimulatedKernel, read_kernel, trace_bound
@@ -256,9 +257,8 @@ def advise(
     family = kernel_family(workload)
     choice = choose(workload, chip, count, told_to(progress))
     advice = choice.best.advice
-    kernel = read_kernel(
-        workload, gpu=chip, tile=str(advice.tile), sms=count, blocks_per_sm=advice.blocks_per_sm, stages=advice.stages
-    )
+    tile, blocks, stages = str(advice.tile), advice.blocks_per_sm, advice.stages
+    kernel = as_advised(read_kernel(workload, gpu=chip, tile=tile, sms=count, blocks_per_sm=blocks, stages=stages))
     family.check(workload, kernel.config)
     result = KernelAdvice(workload, kernel, choice, kernel_floor(workload, kernel), trace_bound(workload, kernel))
     return result if save is None else result.saved(save)

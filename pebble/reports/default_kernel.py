@@ -32,8 +32,11 @@ def advised_kernel(workload: Workload, **options: Unpack[KernelOptions]) -> Simu
         return read_kernel(workload, **options)
     spec: KernelOptions = {**options}
     spec["tile"], spec["stages"], spec["blocks_per_sm"] = str(advice.tile), advice.stages, advice.blocks_per_sm
-    kernel = read_kernel(workload, **spec)
-    stages_from = "advised" if options.get("stages") is None else "given"
+    return as_advised(read_kernel(workload, **spec), "advised" if options.get("stages") is None else "given")
+
+
+def as_advised(kernel: SimulatedKernel, stages_from: str = "advised") -> SimulatedKernel:
+    """The kernel, which says that its tile was advised."""
     return replace(kernel, fitted=kernel.fitted._replace(tile_from="advised", stages_from=stages_from))
 
 

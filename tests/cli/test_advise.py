@@ -57,6 +57,7 @@ def test_it_is_above_its_limits_and_below_what_it_is_compared_with(
 def test_other_commands_say_the_same_of_it(shape: list[str], capsys: pytest.CaptureFixture[str]) -> None:
     result = document(capsys, "advise", *shape, "--gpu", "h100")
     kernel = result["kernel"]
+    assert (kernel["tile_from"], kernel["stages_from"]) == ("advised", "advised")
     how = ["--tile", kernel["tile"], "--stages", f"{kernel['stages']}", "--blocks-per-sm", f"{kernel['blocks_per_sm']}"]
     names = [kernel["order"], *(element["order"] for element in result["against"])]
     timed = document(capsys, "time", *shape, "--gpu", "h100", *how, "--schedules", ",".join(names))

@@ -168,6 +168,9 @@ def test_a_dag_is_also_edges_or_operands() -> None:
         assert pebble.solve(dag, 3).upper_bound == 4
         assert str(pebble.bound(dag, capacity=3)) == str(pebble.bound(nx.DiGraph(edges), capacity=3))
     assert set(pebble.dag(operands).edges) == set(edges)
+    for dag in (edges, operands):
+        with pytest.raises(pebble.InputError, match="capacity: got none with a DAG, expected its pebbles"):
+            pebble.bound(dag, cache="4KiB")
 
 
 @pytest.mark.parametrize(
