@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import importlib
+import statistics
 import sys
 from pathlib import Path
 from types import ModuleType
@@ -61,3 +62,18 @@ def test_ratios_are_this_files_over_the_librarys(script: ModuleType) -> None:
     row |= {"bound_bytes": "25", "predicted_read_bytes": "22"}
     found = script.ratios(row)
     assert found == {"single": 1.5, "sustained": 0.25, "bytes": 0.6, "bound": 0.5, "predicted": 1.1}
+
+
+def test_the_page_has_what_longer_rounds_say() -> None:
+    """Ratios to the library, of files that leave the last round as it falls and of files that deal tiles evenly."""
+    with (HARDWARE / "exports/h200_rounds.csv").open(newline="") as file:
+        rows = list(csv.DictReader(file))
+    ratios: dict[str, list[float]] = {"free": [], "even": []}
+    for row in rows:
+        ratios[row["how"]].append(
+            float(row["sustained_milliseconds"]) / float(row["library_sustained_milliseconds"])
+        )  # fmt: skip
+    page = " ".join((HARDWARE / "README.md").read_text().split())
+    (free, worst), (even, slowest) = ((statistics.median(each), max(each)) for each in ratios.values())
+    assert f"a median of {free:.3f} of the library's sustained time, {worst:.3f} at worst" in page
+    assert f"`even` {even:.3f}, {slowest:.3f}" in page
