@@ -66,9 +66,11 @@ def attention(q: View, k: View, v: View, out_dtype: str, causal: bool) -> Worklo
     each = batch * n * d
     if d != inner or min(m, n, d, e, batch, heads) < 1 or (causal and m != n):
         return None
-    if not q.plain or len({q.tensor, k.tensor, v.tensor}) < 3 or k.elements % each or v.elements != k.elements // d * e:
+    if not (q.plain and k.plain and v.plain) or len({q.tensor, k.tensor, v.tensor}) < 3:
+        return None  # of an expanded K nobody knows whether heads or keys are repeated
+    if k.elements % each or v.elements != k.elements // d * e:
         return None
-    shared = k.elements // each  # of an expanded K: the heads that are stored
+    shared = k.elements // each
     if not shared or heads % shared:
         return None
     return _made(

@@ -150,14 +150,12 @@ def test_what_shares_values_is_no_product_of_two() -> None:
 
 
 def test_attention_and_convolution_by_their_shapes() -> None:
-    q, k, v = (
-        view("q", 2, 8, 64, 16),
-        view("k", 2, 8, 96, 16, elements=2 * 2 * 96 * 16),
-        view("v", 2, 8, 96, 16, elements=2 * 2 * 96 * 16),
-    )
+    q, k, v = view("q", 2, 8, 64, 16), view("k", 2, 2, 96, 16), view("v", 2, 2, 96, 16)
     assert shapes.attention(q, k, v, "bf16", False) == Attention(
         queries=64, keys=96, head_dim=16, value_dim=16, heads=8, kv_heads=2, batch=2
     )
+    few = [view(name, 2, 8, 96, 16, elements=2 * 2 * 96 * 16) for name in "kv"]  # heads repeated, or keys: not known
+    assert shapes.attention(q, *few, "bf16", False) is None
     assert shapes.attention(q, k, v, "bf16", True) is None  # conventions differ
     x, w = view("x", 2, 4, 9, 9), view("w", 6, 4, 3, 3)
     assert shapes.convolution(x, w, "bf16", [2], [1], 1) == Conv2d(2, 4, 6, 9, 9, 3, 2)
