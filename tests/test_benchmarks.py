@@ -30,6 +30,7 @@ RUNS = {
     "gap/wide.py": ("{}/wide.csv --smallest --certificates", "1 of 1"),
     "gpu/make_tables.py": ("plan {}/plan --which small", "52 cases in"),
     "growth.py": ("--smallest {}/growth.svg", "| orders | 1 to 1 | LRU, closed form |"),
+    "hardware/bandwidth.py": ("", "1/2    2,855 GB/s, 85.2%    3,859 GB/s, 80.4%"),
     "hardware/beside.py": ("", "h200-sxm-141gb   8192"),
     "hardware/beside_clocks.py": (f"--recorded {PREDICTED}/side_by_side.csv", "1.19 at 32"),
     "hardware/blind.py": ("", "predicted / measured"),
@@ -53,6 +54,7 @@ RUNS = {
     "sweep.py": ("--sweep {}/sweep.toml", "measured 1 rows in 1 batches"),
 }
 NEED_A_GPU = {
+    "gpu/bandwidth.py": "out.csv",
     "gpu/check_operators.py": "module.py",
     "gpu/measure.py": "check plan",
     "gpu/run_exports.py": "folder out.csv",
@@ -130,3 +132,12 @@ def test_pages_name_scripts_that_are_there() -> None:
     named = {name for page in pages for name in re.findall(r"benchmarks/[\w/]+\.(?:py|sh)\b", page.read_text())}
     assert len(named) > 20
     assert not {name for name in named if not (ROOT / name).exists()}
+
+
+def test_the_rates_of_dram_on_the_page_are_printed(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    run("hardware/bandwidth.py", "", monkeypatch)
+    page = (HERE / "hardware/README.md").read_text()
+    block = page.split("## What DRAM delivers")[1].split("```text\n")[1].split("\n```")[0]
+    assert set(block.splitlines()) <= set(capsys.readouterr().out.splitlines())
