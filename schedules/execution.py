@@ -32,7 +32,7 @@ from numpy.typing import NDArray
 from pebble.errors import InputError, UnknownNameError, check_text
 from pebble.schedules.tile import Tiles
 from pebble.traces.layout import Index
-from pebble.traces.touches import StepClock
+from pebble.traces.program import StepClock
 from pebble.units import ceil_div
 
 EXECUTIONS = ("waves", "free", "persistent", "staggered", "dynamic-5", "split-k-4", "stream-k", "stream-k-hybrid")

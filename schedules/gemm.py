@@ -23,10 +23,10 @@ from pebble.schedules.orders import OrderParams, TileOrder
 from pebble.schedules.tables.table import Blocks, Launch
 from pebble.schedules.tile import Tiles, TileShape, check_grid, product_bytes
 from pebble.system.parallel import check_memory
-from pebble.traces import READ, WRITE, Layout, LockstepGemm, Trace
+from pebble.traces import READ, WRITE, Layout, LockstepGemm
 from pebble.traces.layout import Index
-from pebble.traces.program import Phase, Steps, Walk
-from pebble.traces.touches import TICKS, StepClock, check_length, timed_trace
+from pebble.traces.program import Group, Phase, Program, StepClock, Steps, Walk
+from pebble.traces.touches import TICKS, check_length
 from pebble.units import ceil_div
 from pebble.workloads import Gemm
 
@@ -147,11 +147,8 @@ class GemmKernel(TableKernel):
         rows, cols = np.ascontiguousarray(tiles.T)
         return LockstepGemm(self.a, self.b, self.c, rows, cols, wave_blocks, sawtooth, self.gemm.accumulate)
 
-    def timed(
-        self, order: TileOrder, slots: int, execution: Execution, params: OrderParams | None = None,
-        sms: int | None = None,
-    ) -> Trace:  # fmt: skip
-        """The trace of an order under an execution model.
+    def timed(self, order: TileOrder, slots: int, execution: Execution, params: OrderParams | None = None) -> Program:
+        """An order under an execution model, with its clock.
 
         Raises
         ------
@@ -169,7 +166,8 @@ class GemmKernel(TableKernel):
             runs = [(self.phase(tiles[s.tile], walk, cluster=execution.cluster), s.clock(s.finish))]
         else:
             runs = self._with_partials(tiles, walk, s, slots)
-        return timed_trace(self.layout, runs, slots, sms or slots, order.sawtooth)
+        phases, clocks = zip(*runs, strict=True)
+        return Program(self.layout, [Group(phases, slots, order.sawtooth)], clocks=clocks)
 
     def _with_partials(self, tiles: Tiles, walk: Walk, s: StepSegments, slots: int) -> list[tuple[Phase, StepClock]]:
         gemm, tile = self.gemm, self.tile

@@ -28,7 +28,7 @@ from pebble.schedules.tables.registry import KERNELS, named_table
 from pebble.schedules.tables.source import own_schedule, packaged_order
 from pebble.schedules.tile import TileShape
 from pebble.simulation import KernelConfig, Traffic, simulate_trace
-from pebble.simulation.table import run_table, table_program
+from pebble.simulation.table import table_program
 from pebble.traces import LINE_BYTES, Trace
 from pebble.traces.program import Program
 from pebble.workloads.base import DTYPE_BYTES, Workload
@@ -318,16 +318,10 @@ class KernelFamily(Family[W], Generic[W, S]):
         InputError
             Too long, or a tile that the schedule cannot take.
         """
-        if isinstance(schedule, OwnSchedule):
-            return run_table(self.table(workload, schedule, config), config, residual)
-        return self.named_trace(workload, schedule, config, residual)
-
-    def named_trace(self, workload: W, schedule: S, config: KernelConfig, residual: bool) -> Trace:
-        """`trace` of a schedule that has a name."""
-        return config.trace(self.named_program(workload, schedule, config, residual))
+        return config.trace(self.program(workload, schedule, config, residual))
 
     def program(self, workload: W, schedule: S | OwnSchedule, config: KernelConfig, residual: bool = False) -> Program:
-        """What one schedule does, block by block, in waves or free-running; errors as for `trace`."""
+        """What one schedule does, block by block, in waves, free-running or by a clock; errors as for `trace`."""
         if isinstance(schedule, OwnSchedule):
             return table_program(self.table(workload, schedule, config), config, residual)
         return self.named_program(workload, schedule, config, residual)

@@ -32,7 +32,7 @@ from pebble.schedules.orders import TileOrder, all_schedules, parse_order
 from pebble.schedules.tables.own import OwnSchedule
 from pebble.schedules.tile import TileShape, cut_sides
 from pebble.simulation import KernelConfig, Traffic
-from pebble.traces import LINE_BYTES, Trace
+from pebble.traces import LINE_BYTES
 from pebble.traces.program import Group, Program
 from pebble.workloads import Gemm, GroupedGemm
 from pebble.workloads.base import Workload
@@ -160,14 +160,10 @@ class GemmFamily(KernelFamily[Gemm, TileOrder]):
         rows, cols = cut_sides(side, (workload.m, tile.bm), (workload.n, tile.bn))
         return replace(workload, m=rows, n=cols, k=min(workload.k, depth * tile.bk), name="")
 
-    def named_trace(self, workload: Gemm, schedule: TileOrder, config: KernelConfig, residual: bool) -> Trace:
-        if config.execution.is_reference or config.execution.is_asynchronous:
-            return super().named_trace(workload, schedule, config, residual)
-        kernel = GemmKernel(workload, config.tile)
-        return kernel.timed(schedule, config.wave_blocks, config.execution, config.order_params, config.sms)
-
     def named_program(self, workload: Gemm, schedule: TileOrder, config: KernelConfig, residual: bool) -> Program:
         kernel = GemmKernel(workload, config.tile)
+        if not (config.execution.is_reference or config.execution.is_asynchronous):
+            return kernel.timed(schedule, config.wave_blocks, config.execution, config.order_params)
         tiles = schedule.tiles(*kernel.grid, config.order_params)
         return Program(kernel.layout, [Group([kernel.phase(tiles)], config.wave_blocks, schedule.sawtooth)])
 

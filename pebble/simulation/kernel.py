@@ -14,7 +14,7 @@ from pebble.schedules.tile import TileShape
 from pebble.traces import LINE_BYTES, Trace
 from pebble.traces.asynchronous import Speeds, asynchronous_trace
 from pebble.traces.program import Program
-from pebble.traces.touches import program_trace
+from pebble.traces.touches import program_trace, timed_trace
 
 
 @dataclass(frozen=True)
@@ -56,13 +56,15 @@ class KernelConfig:
         return self.sms * self.blocks_per_sm
 
     def trace(self, program: Program) -> Trace:
-        """The trace of a program of block steps, in waves or free-running.
+        """The trace of a program of block steps, by its clock, in waves or free-running.
 
         Raises
         ------
         InputError
             Too long; or free-running, and nothing is known of the chip.
         """
+        if program.clocks:
+            return timed_trace(program, self.sms)
         if not self.execution.is_asynchronous:
             return program_trace(program.layout, program.groups, self.sms)
         if self.speeds is None:

@@ -6,9 +6,9 @@ import numpy as np
 
 from pebble.models.caches import CacheCounts, parse_policy
 from pebble.schedules.tables import TileTable
-from pebble.schedules.tables.registry import asynchronous_phases, table_kernel, table_phases, table_trace
+from pebble.schedules.tables.registry import asynchronous_phases, clocked_table, table_kernel, table_phases
 from pebble.simulation.kernel import KernelConfig, Traffic, simulate_trace
-from pebble.traces import LINE_BYTES, Trace
+from pebble.traces import LINE_BYTES
 from pebble.traces.program import Group, Program
 
 
@@ -24,21 +24,23 @@ def simulate_table(table: TileTable, config: KernelConfig) -> Traffic:
         counts = _closed_form(table, config)
         if counts is not None:
             return Traffic(table.name, counts)
-    return simulate_trace(table.name, run_table(table, config), config.cache_bytes, config.policy)
-
-
-def run_table(table: TileTable, config: KernelConfig, residual: bool = False) -> Trace:
-    """The trace of a table under the execution of the kernel; errors as for `simulate_table`."""
-    if not config.execution.is_asynchronous:
-        return table_trace(table, config.execution, residual)
-    return config.trace(table_program(table, config, residual))
+    trace = config.trace(table_program(table, config))
+    return simulate_trace(table.name, trace, config.cache_bytes, config.policy)
 
 
 def table_program(table: TileTable, config: KernelConfig, residual: bool = False) -> Program:
-    """What a table's kernel does, in waves or free-running; errors as for `table_kernel`."""
+    """What a table's kernel does, in waves, free-running or by a clock.
+
+    Raises
+    ------
+    InputError
+        An execution that tables cannot run under; or as for `table_kernel`.
+    """
     kernel = table_kernel(table, residual)
-    if not config.execution.is_asynchronous:
+    if config.execution.is_reference:
         return Program(kernel.layout, [Group(table_phases(table, kernel), config.wave_blocks)])
+    if not config.execution.is_asynchronous:
+        return clocked_table(table, kernel, config.execution)
     return Program(kernel.layout, [Group(asynchronous_phases(table, kernel), min(launched(table), config.wave_blocks))])
 
 

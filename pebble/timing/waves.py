@@ -38,7 +38,7 @@ from pebble.timing.sample import block_steps, passed, sampled, step_lines
 from pebble.timing.sustained import Rates
 from pebble.traces import LINE_BYTES
 from pebble.traces.layout import Index
-from pebble.traces.program import Phase, Program
+from pebble.traces.program import Phase, Program, StepClock
 from pebble.units import ceil_div
 
 
@@ -78,13 +78,15 @@ def modelled_time(
     -----
     One simulation of the kernel's cache: 0.1 to 0.5 s for an 8192^3 product.
     """
-    if not (config.execution.is_reference or config.execution.is_asynchronous):
-        raise InputError(f"--execution: got {config.execution.name}, expected waves or free: only these have a time.")
+    if not (config.execution.is_reference or config.execution.is_asynchronous or program.clocks):
+        raise InputError(
+            f"--execution: got {config.execution.name}, expected waves or free: only products have a time under others."
+        )
     known = () if dram_bytes is None else (dram_bytes,) if isinstance(dram_bytes, int) else tuple(dram_bytes)
     of_groups = np.array(known, np.float64) / LINE_BYTES
     if dram_bytes is not None and len(known) != len(program.groups):
         raise InputError(f"dram_bytes: got {len(of_groups)} numbers, expected one a kernel, {len(program.groups)}.")
-    free = config.execution.is_asynchronous or len(program.groups) > 1
+    free = config.execution.is_asynchronous or len(program.groups) > 1 or bool(program.clocks)
     part = None if free or most_lines is None or dram_bytes is not None else sampled(program, most_lines)
     of_waves: list[float] | None = None
     counts: CacheCounts | None = None
@@ -169,28 +171,26 @@ def _free(
     program: Program, config: KernelConfig, rates: Rates, of_groups: NDArray[np.floating[Any]]
 ) -> ModelledTime:  # fmt: skip
     sectors, total = program.layout.tile_sectors(), float(of_groups.sum())
-    launch, ended, uses = rates.launch * len(program.groups), list[float](), list[Use]()
+    launch = rates.launch * len(program.clocks or program.groups)  # split-K adds its parts in a second kernel
+    ended, uses = list[float](), list[Use]()
     needs, around, l2_lines, core = np.zeros(4), 0.0, 0.0, 0.0
     slots = sum(group.wave_blocks for group in program.groups)
     for number, group in enumerate(program.groups):
         dram = float(of_groups[number])
-        busy = 0.0
         steps = [
             (block_steps(phase), _step(phase, sectors, rates, config.sms), phase.prologue is not None)
             for phase in group.phases
         ]
         loads = sum(float(counts.sum()) * step.lines for counts, step, _ in steps)
+        joined = [_joined_lines(phase, sectors) for phase in group.phases] if program.clocks else []
+        loads += sum(float(lines.sum()) for lines in joined)
         latency = rates.hit + rates.miss * min(1.0, dram / max(1.0, loads))
-        sms = max(1, group.wave_blocks // config.blocks_per_sm)
-        for counts, step, loads_first in steps:
-            took = []
-            for blocks, together in _crowded(counts, group.wave_blocks, sms):
-                chain = step.chain(together, config.stages, latency, rates.step)
-                each = (rates.hit * (1 + loads_first) + rates.drain) / together  # others on the SM go on meanwhile
-                took.append(blocks * max(*step.at_once(together), chain) + each)
-                needs += float(blocks.sum()) / slots * np.array([*step.at_once(together), chain])
-                around += each * len(blocks) / slots
-            busy += makespan(np.concatenate(took), group.wave_blocks)
+        if program.clocks:
+            busy, needed, beside = _by_clock(program.clocks, group.wave_blocks, config, rates, steps, latency, joined)
+        else:
+            busy, needed, beside = _in_order(group.wave_blocks, config, rates, steps, latency)
+        needs += needed / slots
+        around += beside / slots
         l2_lines += loads
         core = max(core, busy, loads / rates.lines)
         took_alone = max(busy, loads / rates.lines, dram / rates.dram_lines)
@@ -222,6 +222,64 @@ def _free(
         ended_seconds=tuple(end / 1e9 * longer for end in ended),
         busy_seconds=core / 1e9,
     )
+
+
+class _Slots(NamedTuple):
+    """Until the last slot is done; and summed over slots, what each resource needs, and what is around steps."""
+
+    busy: float
+    needs: NDArray[np.float64]
+    around: float
+
+
+_Steps = Sequence[tuple[NDArray[np.int64], _Step, bool]]  # of a phase: steps of each block, one step, loads before it
+
+
+def _in_order(slots: int, config: KernelConfig, rates: Rates, steps: _Steps, latency: float) -> _Slots:
+    """Blocks go in order to whichever slot is free."""
+    sms = max(1, slots // config.blocks_per_sm)
+    busy, needs, around = 0.0, np.zeros(4), 0.0
+    for counts, step, loads_first in steps:
+        took = []
+        for blocks, together in _crowded(counts, slots, sms):
+            chain = step.chain(together, config.stages, latency, rates.step)
+            each = (rates.hit * (1 + loads_first) + rates.drain) / together  # others on the SM go on meanwhile
+            took.append(blocks * max(*step.at_once(together), chain) + each)
+            needs += float(blocks.sum()) * np.array([*step.at_once(together), chain])
+            around += each * len(blocks)
+        busy += makespan(np.concatenate(took), slots)
+    return _Slots(busy, needs, around)
+
+
+def _by_clock(
+    clocks: Sequence[StepClock], slots: int, config: KernelConfig, rates: Rates, steps: _Steps, latency: float,
+    joined: Sequence[NDArray[np.float64]],
+) -> _Slots:  # fmt: skip
+    """Each block in the slot that its clock names, late and slow as that says; ``joined`` lines at the SM's port."""
+    busy, needs, around = 0.0, np.zeros(4), 0.0
+    for clock, (counts, step, _), lines in zip(clocks, steps, joined, strict=True):
+        together = ceil_div(len(np.unique(clock.slot)), config.sms)
+        chain = step.chain(together, config.stages, latency, rates.step) if counts.any() else 0.0
+        pace = max(*step.at_once(together), chain)
+        each = (rates.hit + rates.drain) / together + lines * together / min(rates.port, rates.lines / config.sms)
+        waits = clock.finish - clock.start - counts * clock.pace  # an owner for those who have parts of its tile
+        took = (counts * clock.pace + np.maximum(0.0, waits)) * pace + each
+        late = np.full(slots, np.inf)
+        np.minimum.at(late, clock.slot, clock.start - clock.start.min())
+        done = np.bincount(clock.slot, took, slots) + np.where(np.isfinite(late), late, 0.0) * pace
+        busy += float(done.max())
+        needs += float(counts.sum()) * np.array([*step.at_once(together), chain])
+        around += float(each.sum())
+    return _Slots(busy, needs, around)
+
+
+def _joined_lines(phase: Phase, sectors: Index) -> NDArray[np.float64]:
+    """Lines that each block moves at its end beyond the one tile that any block writes: parts that it adds."""
+    if phase.epilogue is None:
+        return np.zeros(len(phase.steps.bases))
+    bases = phase.epilogue.bases
+    lines = np.where(bases >= 0, sectors[bases], 0) / 4
+    return np.asarray(lines.sum(axis=1) - lines.max(axis=1), np.float64)
 
 
 def _crowded(counts: NDArray[np.int64], slots: int, sms: int) -> list[tuple[NDArray[np.int64], int]]:

@@ -293,12 +293,35 @@ class Group:
         return replace(self, phases=[phase.behind(tiles) for phase in self.phases])
 
 
+@dataclass(frozen=True)
+class StepClock:
+    """Where and when the blocks of a phase run, one number each.
+
+    Attributes
+    ----------
+    slot, turn : ndarray of int64
+        Block slot, and how many blocks it ran before.
+    start, pace, finish : ndarray of float64
+        When the first step begins, how long a step takes, and when the epilogue comes, in steps at full speed.
+    """
+
+    slot: Index
+    turn: Index
+    start: NDArray[np.float64]
+    pace: NDArray[np.float64]
+    finish: NDArray[np.float64]
+
+
 class Program(NamedTuple):
-    """What a kernel, or several side by side, do: groups of phases over a common layout."""
+    """What a kernel, or several side by side, do: groups of phases over a common layout.
+
+    With ``clocks``, one for each phase of the only group, blocks run where and when these say; else in waves or free.
+    """
 
     layout: Layout
     groups: Sequence[Group]
     first_operands: tuple[int, ...] = ()  #: of kernels side by side: where the operands of each begin
+    clocks: tuple[StepClock, ...] = ()
 
     @property
     def flops(self) -> int:

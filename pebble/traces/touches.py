@@ -10,40 +10,20 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
 from functools import partial
 
 import numpy as np
 from numpy.typing import NDArray
 
 from pebble.errors import InputError
-from pebble.traces.layout import Index, Layout
-from pebble.traces.program import Group, Made, Phase
+from pebble.traces.layout import Layout
+from pebble.traces.program import Group, Made, Phase, Program
 from pebble.traces.trace import CHUNK, Trace, TraceChunk, by_lines, by_wide_tiles, chunked
 
 MAX_TOUCHES = 4_000_000_000
 
 
 TICKS = 1 << 16  # of the clock, in one step at full speed
-
-
-@dataclass(frozen=True)
-class StepClock:
-    """Where and when the blocks of a phase run, one number each.
-
-    Attributes
-    ----------
-    slot, turn : ndarray of int64
-        Block slot, and how many blocks it ran before.
-    start, pace, finish : ndarray of float64
-        When the first step begins, how long a step takes, and when the epilogue comes, in steps at full speed.
-    """
-
-    slot: Index
-    turn: Index
-    start: NDArray[np.float64]
-    pace: NDArray[np.float64]
-    finish: NDArray[np.float64]
 
 
 def _waves(group: Group) -> Iterator[tuple[Made, Phase, bool]]:
@@ -160,25 +140,21 @@ def program_trace(layout: Layout, groups: Sequence[Group], sms: int | None = Non
     return traced(layout, touches, source, count)
 
 
-def timed_trace(
-    layout: Layout, runs: Sequence[tuple[Phase, StepClock]], slots: int, sms: int, sawtooth: bool = False
-) -> Trace:
-    """The trace of phases whose blocks run by the clock, in memory, line by line where tiles share lines.
+def timed_trace(program: Program, sms: int) -> Trace:
+    """The trace of a program whose blocks run by the clock, in memory, line by line where tiles share lines.
 
     Parameters
     ----------
-    layout : Layout
-        All operands.
-    runs : sequence of (Phase, Clock)
-        What runs, and when.
-    slots, sms : int
-        Block slots, and the SMs that they are dealt to in turn.
-    sawtooth : bool
-        A slot walks k backwards in every second of its blocks.
+    program : Program
+        Of one group, with a clock for each of its phases.
+    sms : int
+        SMs; block slots are dealt to them in turn.
     """
+    (group,) = program.groups
+    slots = group.wave_blocks
     keys, made = [], []
-    for phase, clock in runs:
-        all_of_it = phase.made(slice(None), sawtooth & (clock.turn % 2 == 1))
+    for phase, clock in zip(group.phases, program.clocks, strict=True):
+        all_of_it = phase.made(slice(None), group.sawtooth & (clock.turn % 2 == 1))
         steps, rows = all_of_it.steps, len(all_of_it.begins)
         time = clock.start + (np.arange(rows) - steps.start)[:, None] * clock.pace
         time[: steps.start], time[steps.stop :] = clock.start, clock.finish
@@ -190,4 +166,4 @@ def timed_trace(
     order = np.argsort(np.concatenate(keys), kind="stable")
     ids, ops, slot = (np.concatenate(part)[order] for part in zip(*made, strict=True))
     count = min(sms, slots)
-    return traced(layout, len(ids), chunked(ids, ops, slot % np.int32(count)), count)
+    return traced(program.layout, len(ids), chunked(ids, ops, slot % np.int32(count)), count)

@@ -13,14 +13,12 @@ from numpy.typing import NDArray
 
 from pebble.errors import InputError
 from pebble.schedules import attention, ffn, gemm, grouped
-from pebble.schedules.execution import WAVES, Execution, run_tiles
+from pebble.schedules.execution import Execution, run_tiles
 from pebble.schedules.kernel import KERNELS, TableKernel
 from pebble.schedules.tables.table import COLUMNS, Column, Entries, Launch, TileTable, deal
 from pebble.schedules.tile import TileShape
-from pebble.traces import Trace
 from pebble.traces.layout import Strided
-from pebble.traces.program import Group, Phase, Steps, Walk
-from pebble.traces.touches import program_trace, timed_trace
+from pebble.traces.program import Group, Phase, Program, Steps, Walk
 from pebble.workloads.base import Workload
 
 __all__ = ["KERNELS", "kernel_of", "table_kernel"]
@@ -168,28 +166,24 @@ def check_table(table: TileTable, kernel: TableKernel | None = None) -> None:
 _ROW, _PHASE, _PRODUCT = (COLUMNS.index(name) for name in ("row", "phase", "product"))
 
 
-def table_trace(table: TileTable, execution: Execution = WAVES, residual: bool = False) -> Trace:
-    """The trace of a table.
+def clocked_table(table: TileTable, kernel: TableKernel, execution: Execution) -> Program:
+    """What a table does by the clock, whole tiles at a time.
 
     Parameters
     ----------
     table : TileTable
         Checked; `pebble.schedules.tables.registry.check_table`.
+    kernel : TableKernel
+        That walks it.
     execution : Execution
-        ``waves``: its own. Else whole tiles by the clock: ``persistent`` and ``staggered`` keep each block in its
-        slot, ``dynamic`` gives the next to whichever slot is free.
-    residual : bool
-        ffn: X is read again and added to Y.
+        ``persistent`` and ``staggered`` keep each block in its slot, ``dynamic`` gives the next to whichever is free.
 
     Raises
     ------
     InputError
-        The trace is too long; or an execution that tables cannot run under.
+        An execution that tables cannot run under.
     """
-    kernel = table_kernel(table, residual)
-    slots, sms = table.launch.wave_blocks, table.launch.sms
-    if execution.is_reference:
-        return program_trace(kernel.layout, [Group(table_phases(table, kernel), slots)], sms)
+    slots = table.launch.wave_blocks
     if execution.blocks_in_cluster > 1:
         cluster = "x".join(map(str, execution.cluster))
         raise InputError(
@@ -213,8 +207,8 @@ def table_trace(table: TileTable, execution: Execution = WAVES, residual: bool =
         slot, turn = table.column("slot"), _turns(table.column("slot"))
         start = turn * float(steps[0]) + np.resize(late, slots)[slot]
         ran = ran._replace(slot=slot, turn=turn, start=start)
-    phase = _phase(kernel, table.entries)
-    return timed_trace(kernel.layout, [(phase, ran.clock(ran.finish))], slots, sms)
+    phases = [_phase(kernel, table.entries)]
+    return Program(kernel.layout, [Group(phases, slots)], clocks=(ran.clock(ran.finish),))
 
 
 def _turns(slot: Column) -> Column:

@@ -16,8 +16,8 @@ from pebble.schedules.gemm import GemmKernel, cluster_tiles
 from pebble.schedules.orders import OrderParams, parse_order
 from pebble.schedules.tile import TileShape
 from pebble.traces import Trace
-from pebble.traces.program import Walk
-from pebble.traces.touches import StepClock, timed_trace
+from pebble.traces.program import Group, Program, StepClock, Walk
+from pebble.traces.touches import timed_trace
 from pebble.workloads import Gemm
 from tests.schedules.lockstep import lockstep_trace, waves
 
@@ -25,7 +25,8 @@ TILE = TileShape(8, 64, 64)
 
 
 def timed(gemm: Gemm, order: str, slots: int, execution: str, cluster: str = "1x1", seed: int = 0) -> Trace:
-    return GemmKernel(gemm, TILE).timed(parse_order(order), slots, parse_execution(execution, cluster, seed))
+    program = GemmKernel(gemm, TILE).timed(parse_order(order), slots, parse_execution(execution, cluster, seed))
+    return timed_trace(program, slots)
 
 
 def flat(trace: Trace) -> tuple[list[int], list[int], list[int]]:
@@ -176,10 +177,10 @@ def test_tiles_of_any_width_under_every_execution(
     how = (parse_order(order), slots, parse_execution(name, cluster or "1x1", seed))
     kernel = GemmKernel(gemm, tile)
     assume(kernel.layout.shares_lines)
-    result = flat(kernel.timed(*how))
+    result = flat(timed_trace(kernel.timed(*how), slots))
     whole = GemmKernel(Gemm(8 * rows, 64 * cols, 64 * steps, accumulate=accumulate), TileShape(8, 64, 64))
     expected: tuple[list[int], list[int], list[int]] = ([], [], [])
-    tile_touches = flat(whole.timed(*how))
+    tile_touches = flat(timed_trace(whole.timed(*how), slots))
     operands = [(m, k, 8, 24, 2), (k, n, 24, bn, 2), (m, n, 8, bn, 2), *([(m, n, 8, bn, 4)] * 40)]
     first_tile = [o.first for o in whole.layout.operands[:3]]
     for number, op, sm in zip(*tile_touches, strict=True):
@@ -226,4 +227,5 @@ def test_blocks_ahead_and_backwards(
     number = np.arange(len(tiles))
     turn = number // slots
     clock = StepClock(number % slots, turn, turn * float(steps), np.ones(len(tiles)), (turn + 1) * float(steps))
-    assert flat(timed_trace(kernel.layout, [(phase, clock)], slots, slots, sawtooth)) == (ids, ops, sm)
+    program = Program(kernel.layout, [Group([phase], slots, sawtooth)], clocks=(clock,))
+    assert flat(timed_trace(program, slots)) == (ids, ops, sm)

@@ -7,15 +7,17 @@ import pytest
 
 from pebble.errors import InputError
 from pebble.schedules.attention import AttentionKernel, attention_groups, parse_attention_schedule
-from pebble.schedules.execution import parse_execution
+from pebble.schedules.execution import WAVES, Execution, parse_execution
 from pebble.schedules.ffn import FfnKernel, ffn_groups, parse_ffn_schedule
 from pebble.schedules.gemm import GemmKernel
 from pebble.schedules.orders import OrderParams, parse_order
 from pebble.schedules.tables import COLUMNS, Blocks, Launch, TileTable, deal
-from pebble.schedules.tables.registry import check_table, named_table, table_trace
+from pebble.schedules.tables.registry import check_table, named_table
 from pebble.schedules.tile import TileShape
+from pebble.simulation import KernelConfig
+from pebble.simulation.table import table_program
 from pebble.traces import Trace
-from pebble.traces.touches import program_trace
+from pebble.traces.touches import program_trace, timed_trace
 from pebble.workloads import Attention, Ffn, Gemm
 from tests.schedules.lockstep import waves
 
@@ -27,6 +29,13 @@ def touched(trace: Trace) -> tuple[list[int], list[int], list[int]]:
     chunks = list(trace.chunks())
     ids, ops = (np.concatenate([getattr(c, name) for c in chunks]).tolist() for name in ("ids", "ops"))
     return ids, ops, np.concatenate([c.sm for c in chunks]).tolist()
+
+
+def trace_of(table: TileTable, execution: Execution = WAVES) -> Trace:
+    """Under an execution, with the blocks that the table was made for."""
+    launch = table.launch
+    config = KernelConfig(launch.tile, launch.sms, launch.blocks_per_sm, 1 << 20, execution=execution)
+    return config.trace(table_program(table, config))
 
 
 def gemm_table(blocks: list[Blocks], sms: int = 5, sawtooth: bool = False, per_sm: int = 1) -> TileTable:
@@ -46,8 +55,8 @@ def test_a_dealt_order_walks_as_the_order_itself(name: str, execution: str) -> N
     elif execution == "dynamic-20" and order.sawtooth:
         pytest.skip("a slot's turns are not the waves there")
     else:
-        expected = kernel.timed(order, 6, ran, OrderParams(), 3)
-    assert touched(table_trace(table, ran)) == touched(expected)
+        expected = timed_trace(kernel.timed(order, 6, ran, OrderParams()), 3)
+    assert touched(trace_of(table, ran)) == touched(expected)
 
 
 @pytest.mark.parametrize("name", ["separate:grouped-2", "row-fused-3+sawtooth", "row-fused-2-split-3"])
@@ -57,7 +66,7 @@ def test_ffn_tables_walk_as_the_named_schedules(name: str, gated: bool) -> None:
     schedule, kernel = parse_ffn_schedule(name), FfnKernel(ffn, tile)
     table = named_table(ffn, schedule, Launch(tile, 5))
     check_table(table)
-    assert touched(table_trace(table)) == touched(program_trace(kernel.layout, ffn_groups(kernel, schedule, 5)))
+    assert touched(trace_of(table)) == touched(program_trace(kernel.layout, ffn_groups(kernel, schedule, 5)))
 
 
 @pytest.mark.parametrize("name", ["fa2+sawtooth", "fa2-heads-first", "fa3"])
@@ -68,7 +77,7 @@ def test_attention_tables_walk_as_the_named_schedules(name: str, causal: bool) -
     table = named_table(attention, schedule, Launch(tile, 5))
     check_table(table)
     expected = program_trace(kernel.layout, attention_groups(kernel, schedule, 5, 5), 5)
-    assert touched(table_trace(table)) == touched(expected)
+    assert touched(trace_of(table)) == touched(expected)
 
 
 def test_a_slot_left_empty_keeps_the_others_on_their_sms() -> None:
@@ -76,14 +85,14 @@ def test_a_slot_left_empty_keeps_the_others_on_their_sms() -> None:
     whole = deal([Blocks(tiles[:7], 5), Blocks(tiles[7:], 5)], 5)
     traffic = whole.copy()
     traffic[5:7, 1] = (1, 4)  # the second wave has two blocks, now on slots 1 and 4
-    ids, ops, sms = touched(table_trace(TileTable("whole", GEMM, Launch(TILE, 5), whole)))
+    ids, ops, sms = touched(trace_of(TileTable("whole", GEMM, Launch(TILE, 5), whole)))
     table = TileTable("moved", GEMM, Launch(TILE, 5), traffic)
     check_table(table)
-    assert touched(table_trace(table))[:2] == (ids, ops)
+    assert touched(trace_of(table))[:2] == (ids, ops)
     second = slice(5 * (2 * 5 + 1), 7 * (2 * 5 + 1))
     where = {0: 1, 1: 4}
-    assert touched(table_trace(table))[2][second] == [where[sm] for sm in sms[second]]
-    assert touched(table_trace(table))[2][second.stop :] == sms[second.stop :]
+    assert touched(trace_of(table))[2][second] == [where[sm] for sm in sms[second]]
+    assert touched(trace_of(table))[2][second.stop :] == sms[second.stop :]
 
 
 def test_k_slabs_read_what_they_add_to() -> None:
@@ -91,8 +100,8 @@ def test_k_slabs_read_what_they_add_to() -> None:
     slabs = gemm_table([Blocks(tiles, 2), Blocks(tiles, 3, 2, phase=1, adds=True)])
     check_table(slabs)
     plain = gemm_table([Blocks(tiles, 5)])
-    ids, ops, _ = touched(table_trace(slabs))
-    once, written, _ = touched(table_trace(plain))
+    ids, ops, _ = touched(trace_of(slabs))
+    once, written, _ = touched(trace_of(plain))
     assert len(ids) == len(once) + 2 * len(tiles)  # C written once more, and read
     assert ops.count(1) == 2 * written.count(1)
 

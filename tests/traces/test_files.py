@@ -15,6 +15,7 @@ from pebble.schedules.orders import parse_order
 from pebble.schedules.tile import TileShape
 from pebble.traces import Trace, by_lines
 from pebble.traces.files import read_trace, write_trace
+from pebble.traces.touches import timed_trace
 from pebble.workloads import Attention, Gemm
 from tests.schedules.lockstep import attention_trace, lockstep_trace
 
@@ -40,7 +41,7 @@ def traces() -> dict[str, Trace]:
     return {
         "tiles": lockstep_trace(GEMM, tiles, TILE, 6, sms=3),
         "lines": by_lines(lockstep_trace(GEMM, tiles, TILE, 6)),
-        "stream-k": GemmKernel(GEMM, TILE).timed(parse_order("row"), 5, parse_execution("stream-k")),
+        "stream-k": timed_trace(GemmKernel(GEMM, TILE).timed(parse_order("row"), 5, parse_execution("stream-k")), 5),
         "heads": attention_trace(attention, parse_attention_schedule("fa2"), 32, 32, 4),
     }
 

@@ -66,6 +66,6 @@ def test_a_product_is_followed_line_by_line_only_where_lines_must_be_told_apart(
     """Half a line of A beside half a line makes a tile of lines; 80 columns of B, a line and a quarter, do not."""
     kernel = GemmKernel(Gemm(256, 320, 256), TileShape(64, bn, bk))
     config = KernelConfig(TileShape(64, bn, bk), 4, 1, 1 << 20, "lru")
-    trace = kernel.timed(parse_order("row"), config.wave_blocks, config.execution)
+    trace = config.trace(kernel.timed(parse_order("row"), config.wave_blocks, config.execution))
     assert (int(trace.tile_lines.max()) == 1) == by_line
     assert by_line or 8 * trace.touches < by_lines(trace).touches
