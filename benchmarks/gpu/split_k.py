@@ -5,7 +5,8 @@
 Resident blocks, one an SM, walk a list of segments: a tile of C and some of its k steps. A block that does not own its
 tile writes its part in fp32; under Stream-K the owner waits for the parts and adds them, under split-K a second kernel
 does. Tiles of 128 x 256 x 64, 4 stages, order grouped-8, bf16. Each result is checked against cuBLAS. `ms` is of a
-launch that waited in the queue, `sustained_ms` of half a second of launches. Needs PyTorch and Triton (tensor descriptors).
+launch that waited in the queue, `sustained_ms` the median of four quarters of a second of launches, each execution in
+turn. Needs PyTorch and Triton (tensor descriptors).
 """
 
 import csv
@@ -168,8 +169,8 @@ def queued(launch):
     return statistics.median(result)
 
 
-def again_and_again(launch, alone, seconds=0.5):
-    """Milliseconds a launch over half a second of them."""
+def again_and_again(launch, alone, seconds=0.25):
+    """Milliseconds a launch over a quarter of a second of them."""
     count = max(10, int(seconds / (alone / 1e3)))
     begin, end = (torch.cuda.Event(enable_timing=True) for _ in "ab")
     begin.record()

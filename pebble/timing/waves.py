@@ -279,7 +279,8 @@ def _joined_lines(phase: Phase, sectors: Index) -> NDArray[np.float64]:
         return np.zeros(len(phase.steps.bases))
     bases = phase.epilogue.bases
     lines = np.where(bases >= 0, sectors[bases], 0) / 4
-    return np.asarray(lines.sum(axis=1) - lines.max(axis=1), np.float64)
+    written = bases.shape[1] - 1 - np.argmax(bases[:, ::-1] >= 0, axis=1)  # the last that a block touches
+    return np.asarray(lines.sum(axis=1) - lines[np.arange(len(lines)), written], np.float64)
 
 
 def _crowded(counts: NDArray[np.int64], slots: int, sms: int) -> list[tuple[NDArray[np.int64], int]]:

@@ -231,11 +231,60 @@ def test_products_side_by_side_keep_their_operands_apart() -> None:
     assert modelled_time(both, config_of(4, free=True), ENDLESS).dram_bytes == 2 * 2048 * 128
 
 
-def test_other_executions_have_no_time() -> None:
-    config = config_of(2, execution=parse_execution("stream-k"))
-    family = kernel_family(SMALL)
-    program = family.program(SMALL, family.parse_schedule("row"), config_of(2))
-    with pytest.raises(InputError, match="expected waves or free"):
+def under(execution: str, sms: int, rates: Rates, gemm: Gemm = SMALL, blocks: int = 1) -> ModelledTime:
+    return time_of(gemm, "row", config_of(sms, blocks, execution=parse_execution(execution)), rates)
+
+
+def test_blocks_that_stay_in_their_slots_take_as_long_as_waves() -> None:
+    rates = replace(ENDLESS, flops=1.0, drain=100.0, launch=1000.0)
+    for sms in (1, 2, 3, 4):
+        turns = -(-4 // sms)
+        expected = turns * (2 * STEP_FLOPS + 100) + 1000
+        assert under("persistent", sms, rates).seconds == pytest.approx(expected / 1e9)
+        late = (min(sms, 4) - 1) / sms * 2 * STEP_FLOPS  # the last slot, unless it has fewer tiles than the others
+        staggered = under("staggered", sms, rates).seconds * 1e9
+        assert expected <= staggered <= expected + late + 1
+
+
+def test_split_k_is_a_shorter_kernel_and_one_that_adds() -> None:
+    """Four tiles of two steps on eight SMs: one step each; then four blocks load two parts of 512 lines each."""
+    rates = replace(ENDLESS, flops=1.0, port=2.0, drain=100.0, launch=1000.0)
+    result = under("split-k-2", 8, rates)
+    assert result.seconds * 1e9 == pytest.approx(2 * 1000 + (STEP_FLOPS + 100) + (2 * 512 / 2 + 100))
+    whole = time_of(SMALL, "row", config_of(8), rates)
+    assert result.dram_bytes == whole.dram_bytes + 8 * 512 * 128  # parts are written, and still there to be read
+    assert under("split-k-1", 8, rates).seconds == under("persistent", 8, rates).seconds
+
+
+def test_stream_k_gives_every_slot_the_same_steps() -> None:
+    """Six tiles of two steps on four SMs: three steps each, where whole tiles take four."""
+    rates, gemm = replace(ENDLESS, flops=1.0, port=2.0, drain=100.0), Gemm(384, 256, 128)
+    assert under("persistent", 4, rates, gemm).seconds * 1e9 == pytest.approx(4 * STEP_FLOPS + 2 * 100)
+    # a slot has two segments; those that own a tile of which another has a part add its 512 lines
+    assert under("stream-k", 4, rates, gemm).seconds * 1e9 == pytest.approx(
+        3 * STEP_FLOPS + 2 * 100 + 512 / 2, rel=1e-4
+    )
+
+
+@pytest.mark.parametrize(
+    "execution", ["persistent", "staggered", "dynamic-20", "split-k-3", "stream-k", "stream-k-hybrid"]
+)
+def test_no_execution_beats_the_floor_or_what_its_bytes_need(execution: str) -> None:
+    gemm, rates = Gemm(1000, 1500, 700), sustained_rates(H100, "bf16")
+    config = config_of(5, 2, execution=parse_execution(execution))
+    family = kernel_family(gemm)
+    result = time_of(gemm, "grouped-2", config, rates)
+    traffic = family.simulate(gemm, family.parse_schedule("grouped-2"), config)
+    assert result.dram_bytes == traffic.dram_bytes
+    assert result.seconds >= result.dram_bytes / (rates.dram_lines * 128) / 1e9
+    assert result.seconds >= 2 * 1000 * 1500 * 700 / (5 * rates.flops * 1e9)
+
+
+def test_only_products_have_a_time_under_other_executions() -> None:
+    config, ffn = config_of(2, execution=parse_execution("stream-k")), Ffn(256, 128, 256)
+    family = kernel_family(ffn)
+    program = family.program(ffn, family.parse_schedule("separate:row"), config_of(2))
+    with pytest.raises(InputError, match="only products have a time"):
         modelled_time(program, config, ENDLESS)
 
 
