@@ -31,6 +31,7 @@ from pebble.units import ceil_div
 from pebble.workloads import Gemm
 
 _STEP_BYTES = 40
+PARTIALS = "partials"  # their operand in the layout
 _PARTIAL_BYTES = 4
 
 
@@ -172,9 +173,7 @@ class GemmKernel(TableKernel):
     def _with_partials(self, tiles: Tiles, walk: Walk, s: StepSegments, slots: int) -> list[tuple[Phase, StepClock]]:
         gemm, tile = self.gemm, self.tile
         number, count = _partial_numbers(s, len(tiles))
-        partials = self.layout.add(
-            "partials", gemm.m, gemm.n, tile.bm, tile.bn, _PARTIAL_BYTES, copies=int(count.max())
-        )
+        partials = self.layout.add(PARTIALS, gemm.m, gemm.n, tile.bm, tile.bn, _PARTIAL_BYTES, copies=int(count.max()))
 
         def gathered(tiles: Tiles, count: Index) -> Steps:
             pieces = [

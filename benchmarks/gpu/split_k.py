@@ -51,7 +51,9 @@ def walk(a, b, c, parts, flags, segments, starts, epoch, BM: tl.constexpr, BN: t
                 while tl.atomic_add(flags + part, 0, sem="acquire") != epoch:
                     pass
                 acc += tl.load(parts + part.to(tl.int64) * BM * BN + where)
-            c.store([row * BM, col * BN], acc.to(tl.bfloat16))
+            left, right = tl.split(tl.permute(tl.reshape(acc, (BM, 2, BN // 2)), (0, 2, 1)))
+            c.store([row * BM, col * BN], left.to(tl.bfloat16))  # in halves: four stages leave no room for all
+            c.store([row * BM, col * BN + BN // 2], right.to(tl.bfloat16))
 
 
 @triton.jit
@@ -131,7 +133,7 @@ class Case:
         starts = [0, *itertools.accumulate(len(each) for each in dealt)]
         table = [segment for each in dealt for segment in each]
         self.table, self.starts = (torch.tensor(x, device="cuda", dtype=torch.int32) for x in (table, starts))
-        operands = ((self.a, [BM, BK]), (self.b, [BK, BN]), (self.c, [BM, BN]))
+        operands = ((self.a, [BM, BK]), (self.b, [BK, BN]), (self.c, [BM, BN // 2]))
         self.operands = [TensorDescriptor.from_tensor(*operand) for operand in operands]
         self.sms, self.epoch = sms, 1
 

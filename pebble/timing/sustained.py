@@ -35,6 +35,7 @@ from pebble.traces import LINE_BYTES
 SUSTAINED_FLOPS = 0.76
 CONTENTION = 0.3
 SHARED_BYTES_PER_CLOCK = 94.0
+PART_BYTES_PER_CLOCK = 20.0
 L2_BYTES_PER_CLOCK, PORT_BYTES_PER_CLOCK = 38.0, 64.0
 EXPS_PER_CLOCK = 7.5
 HIT_NS, DRAIN_NS, LAUNCH_NS, STEP_NS = 230.0, 1500.0, 2700.0, 290.0
@@ -68,6 +69,8 @@ class Rates:
         The least of a step of a block.
     throttle, boost : float
         By which share longer all takes at the power limit, and when it is reached.
+    parts : float
+        Lines of parts of tiles that one SM writes or adds in a nanosecond, where k is cut.
     contention : float
         Of kernels side by side: `pebble.timing.modelled`.
     """
@@ -86,6 +89,7 @@ class Rates:
     throttle: float = 0.0
     boost: float = 0.0
     contention: float = 0.0
+    parts: float = math.inf
 
 
 def sustained_rates(machine: Machine, dtype: str) -> Rates:
@@ -114,6 +118,7 @@ def sustained_rates(machine: Machine, dtype: str) -> Rates:
         throttle=THROTTLE if hopper else 0.0,
         boost=BOOST_NS,
         contention=CONTENTION,
+        parts=PART_BYTES_PER_CLOCK * clock / LINE_BYTES,
     )
 
 

@@ -32,13 +32,14 @@ from numpy.typing import NDArray
 
 from pebble.errors import InputError
 from pebble.models.caches import CacheCounts, parse_policy
+from pebble.schedules.gemm import PARTIALS
 from pebble.simulation import KernelConfig
 from pebble.timing.modelled import ModelledTime, Use, Wave, ends, throttled_seconds, time_of_waves
 from pebble.timing.sample import block_steps, passed, sampled, step_lines
 from pebble.timing.sustained import Rates
 from pebble.traces import LINE_BYTES
 from pebble.traces.layout import Index
-from pebble.traces.program import Phase, Program, StepClock
+from pebble.traces.program import Phase, Program
 from pebble.units import ceil_div
 
 
@@ -100,7 +101,12 @@ def modelled_time(
         groups = group_of_operands(program, len(by_operand))
         of_groups = np.bincount(groups, by_operand, len(program.groups)).astype(np.float64)
     if free:
-        return replace(_free(program, config, rates, of_groups), counts=counts)
+        timed = (
+            _by_clock(program, config, rates, float(of_groups.sum()), counts)
+            if program.clocks
+            else (_free(program, config, rates, of_groups))
+        )
+        return replace(timed, counts=counts)
     result = _in_waves(program, config, rates, float(of_groups.sum()) if of_waves is None else sum(of_waves), of_waves)
     return replace(result, counts=counts, simulated_share=1.0 if part is None else part.share)
 
@@ -171,8 +177,7 @@ def _free(
     program: Program, config: KernelConfig, rates: Rates, of_groups: NDArray[np.floating[Any]]
 ) -> ModelledTime:  # fmt: skip
     sectors, total = program.layout.tile_sectors(), float(of_groups.sum())
-    launch = rates.launch * len(program.clocks or program.groups)  # split-K adds its parts in a second kernel
-    ended, uses = list[float](), list[Use]()
+    launch, ended, uses = rates.launch * len(program.groups), list[float](), list[Use]()
     needs, around, l2_lines, core = np.zeros(4), 0.0, 0.0, 0.0
     slots = sum(group.wave_blocks for group in program.groups)
     for number, group in enumerate(program.groups):
@@ -182,15 +187,18 @@ def _free(
             for phase in group.phases
         ]
         loads = sum(float(counts.sum()) * step.lines for counts, step, _ in steps)
-        joined = [_joined_lines(phase, sectors) for phase in group.phases] if program.clocks else []
-        loads += sum(float(lines.sum()) for lines in joined)
         latency = rates.hit + rates.miss * min(1.0, dram / max(1.0, loads))
-        if program.clocks:
-            busy, needed, beside = _by_clock(program.clocks, group.wave_blocks, config, rates, steps, latency, joined)
-        else:
-            busy, needed, beside = _in_order(group.wave_blocks, config, rates, steps, latency)
-        needs += needed / slots
-        around += beside / slots
+        busy = 0.0
+        sms = max(1, group.wave_blocks // config.blocks_per_sm)
+        for counts, step, loads_first in steps:
+            took = []
+            for blocks, together in _crowded(counts, group.wave_blocks, sms):
+                chain = step.chain(together, config.stages, latency, rates.step)
+                each = (rates.hit * (1 + loads_first) + rates.drain) / together  # others on the SM go on meanwhile
+                took.append(blocks * max(*step.at_once(together), chain) + each)
+                needs += float(blocks.sum()) / slots * np.array([*step.at_once(together), chain])
+                around += each * len(blocks) / slots
+            busy += makespan(np.concatenate(took), group.wave_blocks)
         l2_lines += loads
         core = max(core, busy, loads / rates.lines)
         took_alone = max(busy, loads / rates.lines, dram / rates.dram_lines)
@@ -202,85 +210,95 @@ def _free(
     # DRAM and L2 serve all groups: whichever ends last cannot end before they have served all
     last = int(np.argmax(ended))
     ended[last] = max(ended[last], max(total / rates.dram_lines, l2_lines / rates.lines) + launch)
+    needed = _Needed(launch, needs, around, core, total, l2_lines)
+    return _time_of(program, config, rates, needed, ended)
+
+
+def _by_clock(
+    program: Program, config: KernelConfig, rates: Rates, total: float, counted: CacheCounts | None
+) -> ModelledTime:
+    """Each block in the slot that its clock names, late and slow as that says; split-K has two launches.
+
+    What a block does with parts of tiles goes through `PART_BYTES_PER_CLOCK`, and nothing hides it.
+    """
+    sectors, (group,) = program.layout.tile_sectors(), program.groups
+    needs, around, l2_lines, ended = np.zeros(4), 0.0, 0.0, 0.0
+    added = 0.0 if len(program.clocks) == 1 else _added_lines(program, counted, total)
+    for number, (phase, clock) in enumerate(zip(group.phases, program.clocks, strict=True)):
+        counts, step = block_steps(phase), _step(phase, sectors, rates, config.sms)
+        parts = _part_lines(program, phase, sectors)
+        loads = float(counts.sum()) * step.lines + float(parts.sum())
+        dram = added if number else total - added
+        together = ceil_div(len(np.unique(clock.slot)), config.sms)
+        latency = rates.hit + rates.miss * min(1.0, dram / max(1.0, loads))
+        chain = step.chain(together, config.stages, latency, rates.step) if counts.any() else 0.0
+        pace = max(*step.at_once(together), chain)
+        each = (rates.hit + rates.drain) / together + parts * together / min(rates.parts, rates.lines / config.sms)
+        waits = clock.finish - clock.start - counts * clock.pace  # an owner for those who have parts of its tile
+        took = (counts * clock.pace + np.maximum(0.0, waits)) * pace + each
+        late = np.full(group.wave_blocks, np.inf)
+        np.minimum.at(late, clock.slot, clock.start - clock.start.min())
+        done = np.bincount(clock.slot, took, group.wave_blocks) + np.where(np.isfinite(late), late, 0.0) * pace
+        ended += max(float(done.max()), loads / rates.lines, dram / rates.dram_lines) + rates.launch
+        needs += float(counts.sum()) / group.wave_blocks * np.array([*step.at_once(together), chain])
+        around += float(each.sum()) / group.wave_blocks
+        l2_lines += loads
+    launch = rates.launch * len(program.clocks)
+    return _time_of(program, config, rates, _Needed(launch, needs, around, ended - launch, total, l2_lines), [ended])
+
+
+def _added_lines(program: Program, counted: CacheCounts | None, total: float) -> float:
+    """DRAM lines of the kernel that adds parts: what it fetches of them, and the result."""
+    if counted is None:
+        return total / 2  # nobody knows: about what is written before
+    parts, result = (counted.operand_names.index(name) for name in (PARTIALS, "C"))
+    lines = counted.read_misses[parts] + counted.write_backs[result]
+    return lines * counted.unit_bytes / LINE_BYTES
+
+
+def _part_lines(program: Program, phase: Phase, sectors: Index) -> NDArray[np.float64]:
+    """Lines of parts of tiles that each block writes or adds at its end."""
+    if phase.epilogue is None or PARTIALS not in program.layout.names:
+        return np.zeros(len(phase.steps.bases))
+    parts = program.layout.operands[program.layout.names.index(PARTIALS)]
+    return np.asarray(np.where(phase.epilogue.bases >= parts.first, sectors[phase.epilogue.bases], 0).sum(axis=1) / 4)
+
+
+class _Needed(NamedTuple):
+    """Of blocks that run free or by a clock, in nanoseconds: launches, what each resource needs, what is around steps,
+    and all but DRAM and the launch; and lines, of DRAM and of L2."""
+
+    launch: float
+    needs: NDArray[np.float64]
+    around: float
+    core: float
+    dram_lines: float
+    l2_lines: float
+
+
+def _time_of(
+    program: Program, config: KernelConfig, rates: Rates, needed: _Needed, ended: Sequence[float]
+) -> ModelledTime:  # fmt: skip
     seconds = max(ended) / 1e9
     throttled = throttled_seconds(program.flops, config.sms, rates, seconds)
     longer = 1 + throttled / seconds if throttled else 1.0
-    compute, shared, port, chains = (needs / 1e9).tolist()
+    compute, shared, port, chains = (needed.needs / 1e9).tolist()
     return ModelledTime(
         seconds=seconds + throttled,
         compute_seconds=compute,
         shared_seconds=shared,
-        l2_seconds=max(port, l2_lines / rates.lines / 1e9),
-        dram_seconds=total / rates.dram_lines / 1e9,
+        l2_seconds=max(port, needed.l2_lines / rates.lines / 1e9),
+        dram_seconds=needed.dram_lines / rates.dram_lines / 1e9,
         latency_seconds=chains,
-        around_seconds=around / 1e9,
-        launch_seconds=launch / 1e9,
+        around_seconds=needed.around / 1e9,
+        launch_seconds=needed.launch / 1e9,
         throttled_seconds=throttled,
         waves=(),
-        dram_bytes=round(total) * LINE_BYTES,
-        l2_bytes=round(l2_lines) * LINE_BYTES,
+        dram_bytes=round(needed.dram_lines) * LINE_BYTES,
+        l2_bytes=round(needed.l2_lines) * LINE_BYTES,
         ended_seconds=tuple(end / 1e9 * longer for end in ended),
-        busy_seconds=core / 1e9,
+        busy_seconds=needed.core / 1e9,
     )
-
-
-class _Slots(NamedTuple):
-    """Until the last slot is done; and summed over slots, what each resource needs, and what is around steps."""
-
-    busy: float
-    needs: NDArray[np.float64]
-    around: float
-
-
-_Steps = Sequence[tuple[NDArray[np.int64], _Step, bool]]  # of a phase: steps of each block, one step, loads before it
-
-
-def _in_order(slots: int, config: KernelConfig, rates: Rates, steps: _Steps, latency: float) -> _Slots:
-    """Blocks go in order to whichever slot is free."""
-    sms = max(1, slots // config.blocks_per_sm)
-    busy, needs, around = 0.0, np.zeros(4), 0.0
-    for counts, step, loads_first in steps:
-        took = []
-        for blocks, together in _crowded(counts, slots, sms):
-            chain = step.chain(together, config.stages, latency, rates.step)
-            each = (rates.hit * (1 + loads_first) + rates.drain) / together  # others on the SM go on meanwhile
-            took.append(blocks * max(*step.at_once(together), chain) + each)
-            needs += float(blocks.sum()) * np.array([*step.at_once(together), chain])
-            around += each * len(blocks)
-        busy += makespan(np.concatenate(took), slots)
-    return _Slots(busy, needs, around)
-
-
-def _by_clock(
-    clocks: Sequence[StepClock], slots: int, config: KernelConfig, rates: Rates, steps: _Steps, latency: float,
-    joined: Sequence[NDArray[np.float64]],
-) -> _Slots:  # fmt: skip
-    """Each block in the slot that its clock names, late and slow as that says; ``joined`` lines at the SM's port."""
-    busy, needs, around = 0.0, np.zeros(4), 0.0
-    for clock, (counts, step, _), lines in zip(clocks, steps, joined, strict=True):
-        together = ceil_div(len(np.unique(clock.slot)), config.sms)
-        chain = step.chain(together, config.stages, latency, rates.step) if counts.any() else 0.0
-        pace = max(*step.at_once(together), chain)
-        each = (rates.hit + rates.drain) / together + lines * together / min(rates.port, rates.lines / config.sms)
-        waits = clock.finish - clock.start - counts * clock.pace  # an owner for those who have parts of its tile
-        took = (counts * clock.pace + np.maximum(0.0, waits)) * pace + each
-        late = np.full(slots, np.inf)
-        np.minimum.at(late, clock.slot, clock.start - clock.start.min())
-        done = np.bincount(clock.slot, took, slots) + np.where(np.isfinite(late), late, 0.0) * pace
-        busy += float(done.max())
-        needs += float(counts.sum()) * np.array([*step.at_once(together), chain])
-        around += float(each.sum())
-    return _Slots(busy, needs, around)
-
-
-def _joined_lines(phase: Phase, sectors: Index) -> NDArray[np.float64]:
-    """Lines that each block moves at its end beyond the one tile that any block writes: parts that it adds."""
-    if phase.epilogue is None:
-        return np.zeros(len(phase.steps.bases))
-    bases = phase.epilogue.bases
-    lines = np.where(bases >= 0, sectors[bases], 0) / 4
-    written = bases.shape[1] - 1 - np.argmax(bases[:, ::-1] >= 0, axis=1)  # the last that a block touches
-    return np.asarray(lines.sum(axis=1) - lines[np.arange(len(lines)), written], np.float64)
 
 
 def _crowded(counts: NDArray[np.int64], slots: int, sms: int) -> list[tuple[NDArray[np.int64], int]]:

@@ -247,10 +247,10 @@ def test_blocks_that_stay_in_their_slots_take_as_long_as_waves() -> None:
 
 
 def test_split_k_is_a_shorter_kernel_and_one_that_adds() -> None:
-    """Four tiles of two steps on eight SMs: one step each; then four blocks load two parts of 512 lines each."""
-    rates = replace(ENDLESS, flops=1.0, port=2.0, drain=100.0, launch=1000.0)
+    """Four tiles of two steps on eight SMs: one step and a part of 512 lines each; then four blocks add two parts."""
+    rates = replace(ENDLESS, flops=1.0, parts=2.0, drain=100.0, launch=1000.0)
     result = under("split-k-2", 8, rates)
-    assert result.seconds * 1e9 == pytest.approx(2 * 1000 + (STEP_FLOPS + 100) + (2 * 512 / 2 + 100))
+    assert result.seconds * 1e9 == pytest.approx(2 * 1000 + (STEP_FLOPS + 512 / 2 + 100) + (2 * 512 / 2 + 100))
     whole = time_of(SMALL, "row", config_of(8), rates)
     assert result.dram_bytes == whole.dram_bytes + 8 * 512 * 128  # parts are written, and still there to be read
     assert under("split-k-1", 8, rates).seconds == under("persistent", 8, rates).seconds
@@ -258,9 +258,9 @@ def test_split_k_is_a_shorter_kernel_and_one_that_adds() -> None:
 
 def test_stream_k_gives_every_slot_the_same_steps() -> None:
     """Six tiles of two steps on four SMs: three steps each, where whole tiles take four."""
-    rates, gemm = replace(ENDLESS, flops=1.0, port=2.0, drain=100.0), Gemm(384, 256, 128)
+    rates, gemm = replace(ENDLESS, flops=1.0, parts=2.0, drain=100.0), Gemm(384, 256, 128)
     assert under("persistent", 4, rates, gemm).seconds * 1e9 == pytest.approx(4 * STEP_FLOPS + 2 * 100)
-    # a slot has two segments; those that own a tile of which another has a part add its 512 lines
+    # a slot has two segments; of each tile that two share one writes a part of 512 lines and the other adds it
     assert under("stream-k", 4, rates, gemm).seconds * 1e9 == pytest.approx(
         3 * STEP_FLOPS + 2 * 100 + 512 / 2, rel=1e-4
     )
