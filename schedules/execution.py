@@ -87,6 +87,11 @@ class Execution:
         return self.kind == "waves" and self.cluster == (1, 1)
 
     @property
+    def cuts_k(self) -> bool:
+        """Whether several blocks may compute parts of one tile."""
+        return self.kind in ("split-k", "stream-k", "stream-k-hybrid")
+
+    @property
     def is_asynchronous(self) -> bool:
         """Whether blocks run free, at the pace that their data allow."""
         return self.kind == "free"

@@ -1,4 +1,4 @@
-"""What DRAM delivers, measured (`bandwidth.csv`), as shares of the vendor's peak.
+"""What DRAM delivers, measured (`bandwidth/measured.csv`), as shares of the vendor's peak.
 
     python benchmarks/hardware/bandwidth.py
 
@@ -13,7 +13,7 @@ sys.path[:0] = [str(Path(__file__).parents[2])]
 
 from pebble.models.machine import load_machine  # noqa: E402 - beside this folder
 
-MEASURED = Path(__file__).with_name("bandwidth.csv")
+MEASURED = Path(__file__).with_name("bandwidth") / "measured.csv"
 
 
 def main() -> None:

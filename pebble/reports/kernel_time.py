@@ -38,6 +38,10 @@ _NO_OVERLAP = (
 )
 
 
+_CUT = (
+    "where k is cut, times are less sure: of 40 single launches on an H200 23 are within 10 % "
+    "(benchmarks/hardware/split_k.py)"
+)
 SUSTAINED = (
     f"sustained: run again and again at the chip's {LIMIT_WATTS:g} W, a model of a persistent TMA kernel fitted to one "
     "H200's matrix products; a kernel with one block a tile takes about 1.2 times as long; joules are of one launch, "
@@ -260,7 +264,8 @@ def time_schedules(
     orders = sorted((result[i] for i in sorted(result)), key=_rank)
     said = kernel_notes(workload, kernel, [order.order for order in orders])
     how = UNSUSTAINED if orders[0].sustained is None else SUSTAINED
-    notes = (*time_notes(workload), how, *said, *family.notes(residual))
+    cut = [_CUT] if kernel.config.execution.cuts_k else []
+    notes = (*time_notes(workload), *cut, how, *said, *family.notes(residual))
     return Timing(workload, kernel, kernel_floor(workload, kernel), tuple(orders), notes)
 
 

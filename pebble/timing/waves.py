@@ -81,7 +81,8 @@ def modelled_time(
     """
     if not (config.execution.is_reference or config.execution.is_asynchronous or program.clocks):
         raise InputError(
-            f"--execution: got {config.execution.name}, expected waves or free: only products have a time under others."
+            f"--execution: got {config.execution.name}, expected waves or free: only a product by itself has a time "
+            "under others."
         )
     known = () if dram_bytes is None else (dram_bytes,) if isinstance(dram_bytes, int) else tuple(dram_bytes)
     of_groups = np.array(known, np.float64) / LINE_BYTES

@@ -18,7 +18,7 @@ def run(capsys: pytest.CaptureFixture[str], *arguments: str) -> Any:
     return json.loads(capsys.readouterr().out)
 
 
-@pytest.mark.parametrize("execution", ["waves", "free"])
+@pytest.mark.parametrize("execution", ["waves", "free", "persistent", "dynamic-5", "split-k-2", "stream-k"])
 def test_each_schedule_has_a_time_above_the_floor_and_the_fastest_comes_first(
     capsys: pytest.CaptureFixture[str], execution: str
 ) -> None:
@@ -92,7 +92,7 @@ def test_a_sweep_says_up_to_where_dram_binds(capsys: pytest.CaptureFixture[str],
     ("arguments", "said"),
     [
         (("--cache", "1MiB", "--sms", "8"), "expected --gpu or --machine"),
-        ((*CHIP, "--execution", "stream-k"), "expected waves or free"),
+        ((*CHIP, "--execution", "stream-k", "--beside", "gemm -m 1 -n 1 -k 1"), "only a product by itself"),
         (("--gpu", "gb10"), "has no boost_clock"),
         ((*CHIP, "--sweep", "m=x"), "expected a whole number"),
         ((*CHIP, "--sweep", "m"), "expected NAME=VALUE"),

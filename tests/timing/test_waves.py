@@ -284,7 +284,7 @@ def test_only_products_have_a_time_under_other_executions() -> None:
     config, ffn = config_of(2, execution=parse_execution("stream-k")), Ffn(256, 128, 256)
     family = kernel_family(ffn)
     program = family.program(ffn, family.parse_schedule("separate:row"), config_of(2))
-    with pytest.raises(InputError, match="only products have a time"):
+    with pytest.raises(InputError, match="only a product by itself"):
         modelled_time(program, config, ENDLESS)
 
 
