@@ -251,7 +251,7 @@ class FfnKernel(TableKernel):
 
 def by_columns(rows: range, cols: range) -> Index:
     """Tiles of a band, column by column."""
-    return np.array([(i, j) for j in cols for i in rows], np.int64).reshape(-1, 2)
+    return np.stack([np.tile(rows, len(cols)), np.repeat(cols, len(rows))], axis=1).astype(np.int64)
 
 
 def _fused_phases(kernel: FfnKernel, schedule: FfnSchedule) -> list[Phase]:

@@ -20,9 +20,6 @@ def about_seconds(
 
     ``in_part``: where the first part of a long one is simulated. 0 where nothing can be said.
     """
-    return (
-        line_loads(workload, kernel.config, schedules, in_part)
-        * runs
-        * _LINE_SECONDS
-        / min(cores(), len(schedules) or 1)
-    )
+    loads = line_loads(workload, kernel.config, schedules)
+    lines = loads.in_part if in_part else loads.whole
+    return lines * runs * _LINE_SECONDS / min(cores(), len(schedules) or 1)

@@ -268,6 +268,6 @@ def _walks(
     """Walks to simulate, and whether in part: all of them whole, or where that takes long as `pebble.advise` does."""
     walks = walk_alike(workload, chosen, kernel.config)
     first = [chosen[same[0]] for same in walks]
-    if rates is None or line_loads(workload, kernel.config, first, in_part=False) <= _MOST_LINES:
+    if rates is None or line_loads(workload, kernel.config, first).whole <= _MOST_LINES:
         return walks, False
     return worth_simulating(workload, kernel.config, chosen, rates, power), True

@@ -180,7 +180,7 @@ def _phase(
     phase: Phase, wave_blocks: int, tile_lines: NDArray[np.float64], gpcs: Gpcs, most_waves: int | None
 ) -> Lines:
     """Of all waves of a phase; of more than ``most_waves`` full ones some stand for all."""
-    total, blocks = Lines(), len(phase.steps.bases)
+    sums, blocks = np.zeros(len(Lines._fields)), len(phase.steps.bases)
     full = blocks // wave_blocks
     seen = range(full) if most_waves is None or full <= most_waves else _spread(full, most_waves)
     waves = [(number, full / len(seen)) for number in seen] + [(full, 1.0)] * (blocks > full * wave_blocks)
@@ -190,11 +190,10 @@ def _phase(
         k = phase.steps.walk.k(here, False)
         alike = k.shape[1:] == (1, 1) and not np.any(k < 0)  # then every step shares as the first one does
         sample = _spread(len(k), 1 if alike else _SAMPLED_STEPS)
-        for step in sample:
-            ids = phase.steps.bases[here] + k[step] * phase.steps.strides
-            touched = (phase.steps.bases[here] >= 0) & (k[step] >= 0)
-            shared = _step(np.where(touched, ids, -1), tile_lines, gpc, gpcs.part)
-            total = total.plus(shared, times * len(k) / len(sample))
+        bases, k_of = phase.steps.bases[here], k[sample]
+        ids = np.where((bases >= 0) & (k_of >= 0), bases + k_of * phase.steps.strides, -1).astype(np.int64)
+        _count(ids, tile_lines, gpc, gpcs.part, times * len(k) / max(1, len(sample)), sums)
+    total = Lines(*sums.tolist())
     for part in (phase.prologue, phase.epilogue):
         total = total if part is None else total.plus(_once(part, tile_lines))
     return total
@@ -211,54 +210,52 @@ def _count(
     lines: NDArray[np.float64],
     gpc: NDArray[np.int64],
     part: NDArray[np.int64],
-    result: NDArray[np.float64],
+    times: float,
+    sums: NDArray[np.float64],
 ) -> None:
-    # Of one step of a wave; ids are tiles, shape (blocks, touches), -1 where there is none. Quadratic in the blocks of
-    # a wave, which are few: as fast as sorting them.
-    blocks, touches = ids.shape
+    # Adds what some steps of a wave share, each so many times, to the fields of `Lines`. ids are tiles, shape (steps,
+    # blocks, touches), -1 where there is none. Quadratic in the blocks of a wave, which are few: as fast as sorting.
+    steps, blocks, touches = ids.shape
     sharers, leader = np.zeros((touches, blocks), np.int64), np.zeros((touches, blocks), np.int64)
-    for t in range(touches):
+    result = np.zeros(len(sums))
+    for step in range(steps):
+        at = ids[step]
+        sharers[:], result[:] = 0, 0.0
+        for t in range(touches):
+            for i in range(blocks):
+                leader[t, i] = i
+                if at[i, t] < 0:
+                    continue
+                first, sides = True, 0
+                for j in range(i):
+                    if at[j, t] == at[i, t]:
+                        first = False
+                        sides |= 1 << part[gpc[j]]
+                        if gpc[j] == gpc[i]:
+                            leader[t, i] = leader[t, j]
+                            break
+                size = lines[at[i, t]]
+                result[5] += size if first else 0.0
+                seen_here = leader[t, i] != i or (sides >> part[gpc[i]]) & 1
+                result[6] += 0.0 if seen_here else size / 2
+                sharers[t, leader[t, i]] += 1
         for i in range(blocks):
-            leader[t, i] = i
-            if ids[i, t] < 0:
-                continue
-            first, sides = True, 0
-            for j in range(i):
-                if ids[j, t] == ids[i, t]:
-                    first = False
-                    sides |= 1 << part[gpc[j]]
-                    if gpc[j] == gpc[i]:
-                        leader[t, i] = leader[t, j]
-                        break
-            size = lines[ids[i, t]]
-            result[5] += size if first else 0.0
-            seen_here = leader[t, i] != i or (sides >> part[gpc[i]]) & 1
-            result[6] += 0.0 if seen_here else size / 2
-            sharers[t, leader[t, i]] += 1
-    for i in range(blocks):
-        top, tied, alike = 0, True, True
-        for t in range(touches):
-            top = max(top, sharers[t, leader[t, i]] if ids[i, t] >= 0 else 0)
-        for t in range(touches):
-            if ids[i, t] >= 0:
-                tied &= sharers[t, leader[t, i]] == top
-                alike &= leader[t, i] == leader[0, i]
-        for t in range(touches):
-            if ids[i, t] >= 0:
-                size, many = lines[ids[i, t]], sharers[t, leader[t, i]]
-                result[0] += size
-                result[1] += size / many
-                which = 3 if many < top else 4 if tied and not alike else 2
-                result[which] += size - size / many
-
-
-def _step(
-    ids: NDArray[np.int64], tile_lines: NDArray[np.float64], gpc: NDArray[np.int64], part: NDArray[np.int64]
-) -> Lines:
-    """Of one step of a wave; ``ids`` are tiles, shape (blocks, touches), -1 where there is none."""
-    result = np.zeros(7)
-    _count(np.ascontiguousarray(ids), tile_lines, gpc, part, result)
-    return Lines(*result.tolist())
+            top, tied, alike = 0, True, True
+            for t in range(touches):
+                top = max(top, sharers[t, leader[t, i]] if at[i, t] >= 0 else 0)
+            for t in range(touches):
+                if at[i, t] >= 0:
+                    tied &= sharers[t, leader[t, i]] == top
+                    alike &= leader[t, i] == leader[0, i]
+            for t in range(touches):
+                if at[i, t] >= 0:
+                    size, many = lines[at[i, t]], sharers[t, leader[t, i]]
+                    result[0] += size
+                    result[1] += size / many
+                    which = 3 if many < top else 4 if tied and not alike else 2
+                    result[which] += size - size / many
+        for field in range(len(sums)):
+            sums[field] += times * result[field]
 
 
 def _once(part: Steps, tile_lines: NDArray[np.float64]) -> Lines:

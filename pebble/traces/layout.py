@@ -171,6 +171,7 @@ class Layout:
     def __init__(self) -> None:
         self.names: list[str] = []
         self.operands: list[OperandTiles] = []
+        self._sectors: Index | None = None
 
     def add(
         self, name: str, rows: int, cols: int, tile_rows: int, tile_cols: int, element_bytes: int, copies: int = 1,
@@ -188,6 +189,7 @@ class Layout:
         first = self.operands[-1].first + self.operands[-1].tiles if self.operands else 0
         shape = (copies, rows, cols, tile_rows, tile_cols, element_bytes, padded)
         known = name in self.names
+        self._sectors = None
         added = OperandTiles(self.names.index(name) if known else len(self.names), first, *shape)
         advice = "use larger tiles or a smaller problem"
         check_memory("trace", first + added.tiles, "tiles", _TILE_BYTES, advice)  # before their tables are made
@@ -211,8 +213,11 @@ class Layout:
 
     def tile_sectors(self) -> Index:
         """32-byte sectors of each tile: less than its lines where it shares some with others."""
-        of = [(o, o.columns) for o in self.operands]
-        return np.concatenate([o.each(o.heights, 4 * lines - left - right) for o, (_, lines, left, right) in of])
+        if self._sectors is None:
+            of = [(o, o.columns) for o in self.operands]
+            parts = [o.each(o.heights, 4 * lines - left - right) for o, (_, lines, left, right) in of]
+            self._sectors = np.concatenate(parts)
+        return self._sectors
 
     def tile_operand(self) -> NDArray[np.uint8]:
         """Operand of each tile."""

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Hashable, Sequence
-from typing import Any, TypeVar
+from functools import lru_cache
+from typing import Any, NamedTuple, TypeVar
 
 from pebble.errors import InputError
 from pebble.families import kernel_family
@@ -22,6 +23,7 @@ from pebble.workloads.base import Workload
 SAME = 1.01  # times as long is as fast: the model knows no better
 LIMIT = 0.8e9  # lines that are followed for an answer: a second and a half on one core
 AT_A_GLANCE = 3  # schedules that look fastest, simulated beside those in common use
+_KEPT = 1024  # schedules of which the loads are kept: several questions of one command ask for the same
 _LOOKED_AT = 6  # times the limit, whole: a glance at more takes as long as simulating their first parts
 
 Timed = TypeVar("Timed")
@@ -49,26 +51,33 @@ def walk_alike(workload: Workload, schedules: Sequence[Any], config: KernelConfi
     return list(alike.values())
 
 
-def line_loads(workload: Workload, config: KernelConfig, schedules: Sequence[Any], in_part: bool = True) -> float:
+class LineLoads(NamedTuple):
     """Lines that simulations follow, those told apart one by one counted as many; 0 where nothing can be said.
 
     ``in_part``: where the first part of a long one is simulated.
     """
-    family, total = kernel_family(workload), 0.0
+
+    whole: float = 0.0
+    in_part: float = 0.0
+
+
+def line_loads(workload: Workload, config: KernelConfig, schedules: Sequence[Any]) -> LineLoads:
+    """What simulating some schedules takes."""
     try:
-        for schedule in schedules:
-            program = family.program(workload, schedule, config)
-            sectors = program.layout.tile_sectors()
-            loads = sum(
-                float(wave_loads(phase, sectors, group.wave_blocks).sum())
-                for group in program.groups
-                for phase in group.phases
-            )
-            most = most_lines(program)
-            total += (min(loads, float(most)) if in_part else loads) * MOST_LINES / most
+        loads = [_loads(workload, config, schedule) for schedule in schedules]
     except InputError:
-        return 0.0
-    return total
+        return LineLoads()
+    return LineLoads(sum(each.whole for each in loads), sum(each.in_part for each in loads))
+
+
+@lru_cache(_KEPT)
+def _loads(workload: Workload, config: KernelConfig, schedule: Any) -> LineLoads:
+    program = kernel_family(workload).program(workload, schedule, config)
+    sectors = program.layout.tile_sectors()
+    phases = [(phase, group.wave_blocks) for group in program.groups for phase in group.phases]
+    loads = sum(float(wave_loads(phase, sectors, wave_blocks).sum()) for phase, wave_blocks in phases)
+    most = most_lines(program)
+    return LineLoads(loads * MOST_LINES / most, min(loads, float(most)) * MOST_LINES / most)
 
 
 def worth_simulating(
@@ -81,7 +90,7 @@ def worth_simulating(
     glance takes as long as a simulation of their first part, those in common use alone.
     """
     family, walks = kernel_family(workload), walk_alike(workload, chosen, config)
-    lines = line_loads(workload, config, [chosen[same[0]] for same in walks])
+    whole, lines = line_loads(workload, config, [chosen[same[0]] for same in walks])
     if lines <= LIMIT:
         return walks
     known = set(tried_first(workload))
@@ -91,7 +100,6 @@ def worth_simulating(
         if any(isinstance(chosen[i], OwnSchedule) or chosen[i].name in known for i in same)
     ]
     rest = [at for at in range(len(walks)) if at not in common]
-    whole = line_loads(workload, config, [chosen[same[0]] for same in walks], in_part=False)
     if family.space is None or whole > _LOOKED_AT * LIMIT:
         return [walks[at] for at in common]
 
