@@ -34,6 +34,7 @@ def time(
     beside_schedules: str | Sequence[str] | None = None,
     beside_sms: str | int | Sequence[int] | None = None,
     sweep: str | Mapping[str, Sequence[int]] | None = None,
+    progress: Callable[[int], Callable[[str], object]] | bool = True,
     **options: Unpack[KernelOptions],
 ) -> Timing | SideBySide | Sweep:
     """How long schedules take on a GPU by the model, beside the floor that is proved, and what binds.
@@ -57,13 +58,16 @@ def time(
         SMs of the second, by default seven splits.
     sweep : str or mapping, optional
         One size in many values: ``"tokens=1,16,256,4096"``. Of each the fastest schedule, and what binds.
+    progress : bool or callable
+        As for `pebble.compare`; of one workload at one size.
     **options
         Where and how it runs: `KernelOptions`, ``execution`` waves or free.
 
     Returns
     -------
     Timing, SideBySide or Sweep
-        The second with ``beside``, the third with ``sweep``.
+        The second with ``beside``, the third with ``sweep``. The first with what was done by then when interrupted by
+        KeyboardInterrupt.
 
     Raises
     ------
@@ -88,7 +92,9 @@ def time(
         check_residual(workload, residual)
         from pebble.reports.kernel_time import time_schedules
 
-        return time_schedules(workload, schedules, schedule, residual, **options)
+        with shown(progress) as update:
+            counted = progress if callable(progress) else counting(update)
+            return time_schedules(workload, schedules, schedule, residual, progress=counted, **options)
     if schedule is not None or residual:
         raise InputError("--schedule, --residual: got it with --beside or --sweep, expected names of schedules.")
     named = None if schedules == "all" else schedules
@@ -110,7 +116,7 @@ def curve(
     *,
     least: str | None = None,
     most: str | None = None,
-    points: int | str = 48,
+    points: int | str | None = None,
     capacities_bytes: Sequence[int] | None = None,
     residual: bool = False,
     progress: Callable[[str], None] | bool = True,
@@ -124,8 +130,8 @@ def curve(
         As for `pebble.compare`.
     least, most : str, optional
         Smallest and largest cache, such as ``"1MiB"``; by default the largest tile (64 KiB or more), all operands.
-    points : int
-        Cache sizes between the two.
+    points : int, optional
+        Cache sizes between the two: 48, or 24 where each is a simulation.
     capacities_bytes : sequence of int, optional
         The cache sizes themselves, instead.
     progress : bool or callable

@@ -30,26 +30,31 @@ def tell_patience(
     """On stderr, how long it takes where that is long; ``runs`` simulations of each schedule."""
     seconds = about_seconds(workload, kernel, schedules, runs, in_part)
     if seconds > LONG_SECONDS:
-        print(
-            f"pebble: {len(schedules)} schedules take about {_rounded(seconds)}; Ctrl-C shows what is done by then",
-            file=sys.stderr,
-            flush=True,
-        )
+        say_patience(f"{len(schedules)} schedules take about {_rounded(seconds)}; Ctrl-C shows what is done by then")
+
+
+def say_patience(how_long: str) -> None:
+    """On stderr, before what takes long begins."""
+    print(f"pebble: {how_long}", file=sys.stderr, flush=True)
 
 
 def tell_patience_of(
     workload: Workload,
     schedules: str | Sequence[str],
     own: Any = None,
-    beside: bool = False,
+    runs: Callable[[SimulatedKernel], float] = lambda kernel: 1.0,
     **options: Unpack[KernelOptions],
 ) -> None:
-    """The same of schedules by name, each simulated whole; ``beside``: free-running and through one LRU, too."""
+    """The same of schedules by name, each simulated whole so many times."""
     target = advised_kernel(workload, **options)
     chosen = named_schedules(workload, target, schedules, own)
     walks = [chosen[same[0]] for same in walk_alike(workload, chosen, target.config)]
-    runs = 1.0 + sum(_RUNS[name] for name in target.beside if beside)
-    tell_patience(workload, target, walks, runs, in_part=False)
+    tell_patience(workload, target, walks, runs(target), in_part=False)
+
+
+def runs_beside(kernel: SimulatedKernel) -> float:
+    """How many simulations an order takes where it runs free and through one LRU, too."""
+    return 1.0 + sum(_RUNS[name] for name in kernel.beside)
 
 
 def _rounded(seconds: float) -> str:

@@ -38,7 +38,7 @@ from pebble.cli._arguments import (
 from pebble.cli._floor import add_time_arguments, print_energy, print_floor
 from pebble.cli._look import add_look_arguments, check_figure, write_figure
 from pebble.cli._output import schedules_bar
-from pebble.cli._ranking import print_short, print_verdict, ranking_bar, tell_patience_of
+from pebble.cli._ranking import print_short, print_verdict, ranking_bar, runs_beside, tell_patience_of
 from pebble.cli._sms import add_buffer_arguments, print_sm_comparison
 from pebble.families import kernel_family
 from pebble.reports.exact import ExactComparison
@@ -83,7 +83,7 @@ def run(args: argparse.Namespace) -> int:
         return _rank(args)
     dram = args.level != "l2" and args.buffers in (None, "single")
     if dram and not args.exact:
-        tell_patience_of(workload_of(args), args.schedules, args.schedule, beside=True, **kernel(args))
+        tell_patience_of(workload_of(args), args.schedules, args.schedule, runs_beside, **kernel(args))
     limit = None if args.time_limit is None else seconds("--time-limit", args.time_limit)
     stop = threading.Event()
     with interruptible(stop) if args.exact else nullcontext(), _progress(args.exact) as show:

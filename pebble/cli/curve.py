@@ -25,7 +25,7 @@ from pebble.cli._arguments import (
 from pebble.cli._look import add_look_arguments, check_figure, write_figure
 from pebble.cli._ranking import tell_patience_of
 from pebble.models.caches import parse_policy
-from pebble.reports.curve import CurveReport
+from pebble.reports.curve import POINTS, SIMULATED_POINTS, CurveReport, simulations
 
 _COLUMNS = 6
 
@@ -36,7 +36,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_schedules_arguments(parser, own=False)
     parser.add_argument("--from", dest="least", metavar="SIZE", help="smallest cache (the largest tile, 64KiB or more)")
     parser.add_argument("--to", dest="most", metavar="SIZE", help="largest cache (all operands)")
-    parser.add_argument("--points", metavar="N", default="48", help="cache sizes between the two (48)")
+    parser.add_argument(
+        "--points",
+        metavar="N",
+        help=f"cache sizes between the two ({POINTS}; {SIMULATED_POINTS} where each is simulated)",
+    )
     add_look_arguments(parser)
     add_machine_arguments(parser)
     add_kernel_arguments(parser)
@@ -47,7 +51,7 @@ def run(args: argparse.Namespace) -> int:
     check_figure(args)
     workload = workload_of(args)
     sizes = {"least": args.least, "most": args.most, "points": args.points}
-    tell_patience_of(workload, args.schedules, **kernel(args))
+    tell_patience_of(workload, args.schedules, runs=lambda target: simulations(target, args.points), **kernel(args))
     report = curve(workload, args.schedules, residual=args.residual, **sizes, **kernel(args))
     if args.json:
         _output.print_report(report)

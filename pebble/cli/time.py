@@ -88,7 +88,7 @@ def run(args: argparse.Namespace) -> int:
         _print_concurrent(result)
     else:
         _print_sweep(result)
-    return 0
+    return 0 if not isinstance(result, Timing) or result.complete else 130
 
 
 class _Unit(NamedTuple):
@@ -169,23 +169,24 @@ def _print(result: Timing) -> None:
         )
     print()
     _print_orders(result, unit)
+    if not result.complete:
+        _output.say(f"note: interrupted; the {len(result.orders)} schedules above are all that was done")
     _notes(result.notes)
 
 
 def _print_orders(result: Timing, unit: _Unit) -> None:
     """A row for each time that schedules take."""
     modelled = f"modelled {unit.name}"
-    ranked = [f"sustained {unit.name}", "x floor", "joules", modelled]
-    if result.orders[0].sustained is None:
-        ranked = [modelled, "x floor"]
+    often_too = any(order.sustained is not None for order in result.orders)
+    ranked = [f"sustained {unit.name}", "x floor", "joules", modelled] if often_too else [modelled, "x floor"]
     binds = "binds in waves" if result.orders[0].time.waves else "binds"
     heads = ["schedule", *ranked, *unit.heads, binds]
     rows: dict[tuple[str, ...], list[str]] = {}
     for timed in result.orders:
         again, t = timed.sustained, timed.time
         over = format_ratio(timed.ranked_seconds / result.floor.seconds, ".2f")  # what they are ranked by, as `compare`
-        often = () if again is None else (f"{again.total_joules:.3g}", unit(t.seconds))
-        takes = (unit(timed.ranked_seconds), over, *often)
+        often = ("-" if again is None else f"{again.total_joules:.3g}", unit(t.seconds)) if often_too else ()
+        takes = ("-" if often_too and again is None else unit(timed.ranked_seconds), over, *often)
         rows.setdefault((*takes, *unit.sums(t), _binds(t)), []).append(timed.order)
     named = [[tied[0] + f" and {len(tied) - 1} more" * (len(tied) > 1), *row] for row, tied in rows.items()]
     print(_output.table(heads, named, keep=(ranked[0], "x floor", modelled, binds)))

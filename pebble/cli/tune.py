@@ -29,6 +29,7 @@ from pebble.cli._arguments import (
     workload_of,
 )
 from pebble.cli._output import search_bar
+from pebble.cli._ranking import LONG_SECONDS, say_patience
 from pebble.errors import InputError
 from pebble.families import kernel_family
 from pebble.reports.target import whole
@@ -76,6 +77,8 @@ def run(args: argparse.Namespace) -> int:
     for option, path in (("--save", args.save), ("--save-pinned", args.save_pinned)):
         if path is not None:
             check_output(path, option, (".json",))
+    if limit > LONG_SECONDS:
+        say_patience(f"searching for up to {limit:g} s; Ctrl-C shows what is found by then")
     with search_bar() as show:
         result = tune(
             workload, objective=args.objective, robust=args.robust, time_limit=limit, progress=show, **kernel(args)

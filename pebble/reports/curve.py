@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from pebble.plots.curve import Curves
 
 MOST_POINTS = 4096
+POINTS, SIMULATED_POINTS = 48, 24  # cache sizes that are drawn where nobody says how many
 _LEAST_BYTES = 2**16
 
 
@@ -157,14 +158,15 @@ class CurveSizes:
     Attributes
     ----------
     least, most : str or None
-    points : int or str
+    points : int, str or None
+        By default `POINTS`, or `SIMULATED_POINTS` where each size is a simulation.
     capacities_bytes : sequence of int or None
         The sizes themselves, instead.
     """
 
     least: str | None = None
     most: str | None = None
-    points: int | str = 48
+    points: int | str | None = None
     capacities_bytes: Sequence[int] | None = None
 
 
@@ -190,7 +192,7 @@ def traffic_curve(
     capacities_bytes = sizes.capacities_bytes
     if capacities_bytes is None:
         tiles = [family.trace(workload, schedule, config, residual).tile_lines for schedule in chosen]
-        capacities_bytes = _sizes(workload, tiles, sizes)
+        capacities_bytes = _sizes(workload, tiles, sizes, points_of(kernel, sizes.points))
     elif not isinstance(capacities_bytes, Iterable):
         raise InputError(f"capacities_bytes: got {repr(capacities_bytes)[:80]}, expected sizes such as [2**20, 2**21].")
     given = {whole("capacities_bytes", size, 1, MAX_SIZE) for size in capacities_bytes}
@@ -217,10 +219,21 @@ def traffic_curve(
     return CurveReport(workload, kernel, tuple(capacities), bounds, tuple(curves), complete)
 
 
-def _sizes(workload: Workload, tiles: list[Any], sizes: CurveSizes) -> list[int]:
+def simulations(kernel: SimulatedKernel, points: int | str | None) -> float:
+    """How many simulations a curve takes, about."""
+    return points_of(kernel, points) if parse_policy(kernel.config.policy).curve_note else 1.0
+
+
+def points_of(kernel: SimulatedKernel, points: int | str | None) -> int:
+    """Cache sizes that are asked for, or as many as are drawn in seconds."""
+    if points is None:
+        return SIMULATED_POINTS if parse_policy(kernel.config.policy).curve_note else POINTS
+    return whole("--points", points, 1, MOST_POINTS)
+
+
+def _sizes(workload: Workload, tiles: list[Any], sizes: CurveSizes, points: int) -> list[int]:
     """Cache sizes from the largest tile of any schedule to more than all operands of one, evenly on a log axis."""
     width, least, most = workload.narrowest_bytes, sizes.least, sizes.most
-    points = whole("--points", sizes.points, 1, MOST_POINTS)
     high = parse_size(most, "--to").to_bytes(width) if most else int(tiles[0].sum(dtype=np.int64)) * LINE_BYTES * 5 // 4
     low = max(_LEAST_BYTES, max(int(lines.max()) for lines in tiles) * LINE_BYTES)
     if least:

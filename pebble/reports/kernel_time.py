@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple, Unpack
 
@@ -86,6 +86,8 @@ class Timing(Report):
         Fastest first, sustained where that is modelled.
     notes : tuple of str
         What a reader must know of the assumptions.
+    complete : bool
+        False when the rest of the schedules was interrupted.
     """
 
     workload: Workload
@@ -93,6 +95,7 @@ class Timing(Report):
     floor: TimeFloor
     orders: tuple[TimedSchedule, ...]
     notes: tuple[str, ...]
+    complete: bool = True
 
     question = "time"
     table_keys = ("name", "dram_bytes", "sustained_ms", "single_ms", "floor_ms")
@@ -136,6 +139,7 @@ class Timing(Report):
             "time": self.floor.to_json(),
             "schedules": self.rows(),
             "notes": list(self.notes),
+            "complete": self.complete,
         }
 
 
@@ -249,6 +253,8 @@ def time_schedules(
     schedules: str | Sequence[str] = "all",
     schedule: Own | Sequence[Own] | None = None,
     residual: bool = False,
+    *,
+    progress: Callable[[int], Callable[[str], object]] = lambda total: lambda name: None,
     **options: Unpack[KernelOptions],
 ) -> Timing:
     """The modelled time of each schedule; arguments and errors as for `pebble.time`."""
@@ -259,14 +265,23 @@ def time_schedules(
     alike = walk_alike(workload, chosen, kernel.config)
     result: dict[int, TimedSchedule] = {}
     power = power_of_kernel(workload, kernel)
-    for at, took in each(lambda same: time_schedule(workload, chosen[same[0]], kernel, rates, power, residual), alike):
-        result |= {i: took._replace(order=chosen[i].name) for i in alike[at]}
+    tell, complete = progress(len(alike)), True
+    try:
+        for at, took in each(
+            lambda same: time_schedule(workload, chosen[same[0]], kernel, rates, power, residual), alike
+        ):
+            result |= {i: took._replace(order=chosen[i].name) for i in alike[at]}
+            tell(took.order)
+    except KeyboardInterrupt:
+        if not result:
+            raise
+        complete = False
     orders = sorted((result[i] for i in sorted(result)), key=_rank)
     said = kernel_notes(workload, kernel, [order.order for order in orders])
     how = UNSUSTAINED if orders[0].sustained is None else SUSTAINED
     cut = [_CUT] if kernel.config.execution.cuts_k else []
     notes = (*time_notes(workload), *cut, how, *said, *family.notes(residual))
-    return Timing(workload, kernel, kernel_floor(workload, kernel), tuple(orders), notes)
+    return Timing(workload, kernel, kernel_floor(workload, kernel), tuple(orders), notes, complete)
 
 
 def power_of_kernel(workload: Workload, kernel: SimulatedKernel) -> Power | None:

@@ -97,3 +97,9 @@ def test_ctrl_c_keeps_the_schedules_that_are_done(monkeypatch, capsys):
     assert not result["complete"]
     assert {names[0], names[1]} <= {s["name"] for s in result["schedules"]}
     assert names[2] not in {s["name"] for s in result["schedules"]}
+
+
+@pytest.mark.parametrize(("policy", "points"), [("lru", 48), ("fifo", 24)])
+def test_fewer_sizes_where_each_is_simulated(policy: str, points: int, capsys: pytest.CaptureFixture[str]) -> None:
+    result = run(capsys, "curve", *GEMM, "--cache", "512KiB", *KERNEL, "--schedules", "row", "--policy", policy)
+    assert len(result["capacities_bytes"]) == points + 1, "and the cache itself"

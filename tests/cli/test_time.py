@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -207,3 +208,34 @@ def test_dram_hides_behind_l2_only_where_l2_hides(capsys: pytest.CaptureFixture[
         assert main(["cycles", "--tile", tile, "--gpu", gpu]) == 0
         text = " ".join(capsys.readouterr().out.split())
         assert ("hidden if" in text) is hidden, text
+
+
+def test_what_is_not_timed_when_sustained_stands_beside_what_is(capsys: pytest.CaptureFixture[str]) -> None:
+    """Producers and consumers side by side: of these no sustained run was measured."""
+    ffn = "time ffn --tokens 512 --d-model 256 --hidden 512 --gpu h100-sxm5-80gb --tile 64x64x64"
+    rows = {row["name"]: row for row in answer(ffn, capsys)["schedules"]}
+    of = {name: row["sustained_ms"] is None for name, row in rows.items()}
+    assert of["interleaved-2"] and not of["row-fused-2"]
+    lines = run(ffn, capsys).splitlines()
+    one = next(line.split() for line in lines if line.startswith("interleaved-"))
+    columns = next(line for line in lines if line.startswith("schedule "))
+    assert "sustained us" in columns and "-" in one
+
+
+def test_an_interrupt_keeps_what_was_timed(capsys: pytest.CaptureFixture[str]) -> None:
+    def after_two(total: int) -> Callable[[str], None]:
+        done: list[str] = []
+
+        def tell(name: str) -> None:
+            done.append(name)
+            if len(done) == 2:
+                raise KeyboardInterrupt
+
+        return tell
+
+    found = pebble.time(
+        pebble.Gemm(512, 512, 512), ["row", "column", "hilbert", "morton"], gpu="a40", tile="64x64x64",
+        progress=after_two,
+    )  # fmt: skip
+    assert not found.complete and 2 <= len(found.orders) < 4
+    assert found.best.time.seconds >= found.floor.seconds
