@@ -8,6 +8,7 @@ from pathlib import Path
 from threading import Event
 from typing import TYPE_CHECKING, Any
 
+from pebble.errors import InputError
 from pebble.reports.options import GameOptions, MemoryOptions, spelled_out, split_options
 from pebble.reports.solve import Effort, GameRules, Solution, solve_game
 from pebble.reports.solve import shown as cost_words
@@ -84,6 +85,8 @@ def solve(
     <Solution: gemm -m 2 -n 2 -k 2, capacity 5, in-place: the optimum is 13>
     """
     memories, parameters = split_options(options, GameOptions)
+    if capacity is None and isinstance(pebbles := options.get("cache"), int):
+        raise InputError(f"cache: got {pebbles}, expected a size such as '228KiB'; pebbles are capacity={pebbles}.")
     rules = GameRules(variant, unit_weights=unit_weights, **memories)
     with watched_interval(progress) as show:
         return solve_game(dag, parameters, capacity, rules, Effort(solver, time_limit, seed, show, stop))

@@ -9,7 +9,7 @@ from pebble.errors import InputError, check_flag
 from pebble.models.machine import Machine
 from pebble.reports.options import spelled_out
 from pebble.reports.refusals import check_residual
-from pebble.reports.schedule_names import Own
+from pebble.reports.schedule_names import Schedules
 from pebble.reports.simulated_kernel import KernelOptions
 from pebble.system.clock import counting, shown
 from pebble.workloads.base import Workload
@@ -26,12 +26,12 @@ if TYPE_CHECKING:
 @spelled_out(KernelOptions)
 def time(
     workload: Workload,
-    schedules: str | Sequence[str] = "all",
-    schedule: Own | Sequence[Own] | None = None,
+    schedules: Schedules = "all",
+    schedule: Schedules | None = None,
     *,
     residual: bool = False,
     beside: str | Workload | None = None,
-    beside_schedules: str | Sequence[str] | None = None,
+    beside_schedules: Schedules | None = None,
     beside_sms: str | int | Sequence[int] | None = None,
     sweep: str | Mapping[str, Sequence[int]] | None = None,
     progress: Callable[[int], Callable[[str], object]] | bool = True,
@@ -112,7 +112,7 @@ def time(
 @spelled_out(KernelOptions)
 def curve(
     workload: Workload,
-    schedules: str | Sequence[str] = "all",
+    schedules: Schedules = "all",
     *,
     least: str | None = None,
     most: str | None = None,

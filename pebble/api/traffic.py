@@ -5,7 +5,7 @@ Each answers several kinds of question. The kind is seen here, once: which optio
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from inspect import signature
 from pathlib import Path
 from threading import Event
@@ -27,7 +27,7 @@ from pebble.reports.options import (
     split_options,
 )
 from pebble.reports.refusals import check_residual
-from pebble.reports.schedule_names import Own
+from pebble.reports.schedule_names import Own, Schedules
 from pebble.reports.simulated_kernel import KernelOptions
 from pebble.reports.target import PlaceOptions, check_options
 from pebble.system.clock import counting, shown
@@ -115,10 +115,10 @@ def bound(
         what, parameters = read_workload(what, parameters), {}
     check_flag("recompute", recompute)
     plain = isinstance(what, list | tuple | Mapping)
-    if plain and capacity is None:
-        raise InputError(
-            "capacity: got none with a DAG, expected its pebbles, such as capacity=4; bytes are no pebbles."
-        )
+    if (plain or is_dag(what)) and capacity is None:
+        sizes = (f"{name}: got {value!r}" for name, value in where.items() if value is not None)
+        got = next(sizes, "capacity: got none")
+        raise InputError(f"{got} with a DAG, expected its pebbles, such as capacity=4; bytes are no pebbles.")
     if plain or isinstance(what, str | Path) or is_dag(what):
         from pebble.reports.dag_bound import bound_dag
 
@@ -155,8 +155,8 @@ class CompareOptions(KernelOptions, BoundaryOptions, total=False):
 @spelled_out(CompareOptions)
 def compare(
     workload: Workload,
-    schedules: str | Sequence[str] = "all",
-    schedule: Own | Sequence[Own] | None = None,
+    schedules: Schedules = "all",
+    schedule: Schedules | None = None,
     *,
     residual: bool = False,
     exact: bool = False,

@@ -13,7 +13,7 @@ from pebble.reports.default_kernel import advised_kernel
 from pebble.reports.kernel_time import floor_word
 from pebble.reports.patience import about_seconds
 from pebble.reports.ranking import Ranked, Ranking
-from pebble.reports.schedule_names import named_schedules
+from pebble.reports.schedule_names import Schedules, named_schedules
 from pebble.reports.simulated_kernel import KernelOptions, SimulatedKernel
 from pebble.tuning.worth import SAME, walk_alike
 from pebble.units import format_bytes, format_ratio, format_seconds
@@ -40,7 +40,7 @@ def say_patience(how_long: str) -> None:
 
 def tell_patience_of(
     workload: Workload,
-    schedules: str | Sequence[str],
+    schedules: Schedules,
     own: Any = None,
     runs: Callable[[SimulatedKernel], float] = lambda kernel: 1.0,
     **options: Unpack[KernelOptions],

@@ -17,7 +17,7 @@ from pebble.reports.base import Report
 from pebble.reports.default_kernel import advised_kernel
 from pebble.reports.kernel_notes import kernel_notes
 from pebble.reports.refusals import check_residual, check_seed
-from pebble.reports.schedule_names import named_schedules
+from pebble.reports.schedule_names import Schedules, named_schedules
 from pebble.reports.simulated_kernel import KernelOptions, SimulatedKernel, bounded, held_by_trace
 from pebble.reports.target import whole
 from pebble.simulation import ScheduleCurve, curve_of
@@ -172,7 +172,7 @@ class CurveSizes:
 
 def traffic_curve(
     workload: Workload,
-    schedules: str | Sequence[str] = "all",
+    schedules: Schedules = "all",
     sizes: CurveSizes = CurveSizes(),
     *,
     residual: bool = False,

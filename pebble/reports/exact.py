@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
 from math import gcd
 from typing import TYPE_CHECKING, Any, Unpack, cast
@@ -15,7 +15,7 @@ from pebble.families.gemm import GEMM
 from pebble.game import Game, Move, Pebbling, Variant, check_capacity, moves_cost, replay
 from pebble.game.moves import Op
 from pebble.reports.base import Report
-from pebble.reports.schedule_names import read_schedules
+from pebble.reports.schedule_names import Schedules, read_schedules
 from pebble.reports.target import TargetOptions, read_target
 from pebble.schedules.orders import OrderParams, TileOrder
 from pebble.schedules.tile import TileShape
@@ -173,7 +173,7 @@ class ExactComparison(Report):
 
 def compare_exactly(
     workload: Workload,
-    schedules: str | Sequence[str] = "all",
+    schedules: Schedules = "all",
     *,
     tile: str | None = None,
     time_limit: float = 60.0,

@@ -26,7 +26,7 @@ from pebble.reports.kernel_notes import (
 )
 from pebble.reports.ranking import Ranking, ranked_row
 from pebble.reports.refusals import check_residual
-from pebble.reports.schedule_names import Own, named_schedules
+from pebble.reports.schedule_names import Schedules, named_schedules
 from pebble.reports.simulated_kernel import Bounded, KernelOptions, SimulatedKernel, bounded, trace_bound
 from pebble.reports.simulated_orders import Progress, simulate_all
 from pebble.reports.target import PARTIAL_SUMS
@@ -317,8 +317,8 @@ class Comparison(Report):
 
 def compare_kernels(
     workload: Workload,
-    schedules: str | Sequence[str] = "all",
-    schedule: Own | Sequence[Own] | None = None,
+    schedules: Schedules = "all",
+    schedule: Schedules | None = None,
     *,
     residual: bool = False,
     accumulator: str | None = None,

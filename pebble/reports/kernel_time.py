@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, NamedTuple, Unpack
 
@@ -13,7 +13,7 @@ from pebble.reports.base import Report
 from pebble.reports.default_kernel import advised_kernel
 from pebble.reports.kernel_notes import kernel_notes
 from pebble.reports.refusals import check_seed
-from pebble.reports.schedule_names import Own, named_schedules
+from pebble.reports.schedule_names import Schedules, named_schedules
 from pebble.reports.simulated_kernel import KernelOptions, SimulatedKernel, trace_bound
 from pebble.simulation.merging import KEYS
 from pebble.system.parallel import each
@@ -230,7 +230,7 @@ def floor_word(floor: TimeFloor) -> str:
 
 def fastest(
     workload: Workload,
-    schedules: str | Sequence[str] | None,
+    schedules: Schedules | None,
     kernel: SimulatedKernel,
     rates: Rates,
     power: Power | None = None,
@@ -250,8 +250,8 @@ def _rank(timed: TimedSchedule) -> tuple[float, int]:
 
 def time_schedules(
     workload: Workload,
-    schedules: str | Sequence[str] = "all",
-    schedule: Own | Sequence[Own] | None = None,
+    schedules: Schedules = "all",
+    schedule: Schedules | None = None,
     residual: bool = False,
     *,
     progress: Callable[[int], Callable[[str], object]] = lambda total: lambda name: None,

@@ -20,7 +20,7 @@ from pebble.reports.kernel_time import (
     time_schedule,
 )
 from pebble.reports.refusals import check_residual
-from pebble.reports.schedule_names import Own, named_schedules
+from pebble.reports.schedule_names import Schedules, named_schedules
 from pebble.reports.simulated_kernel import Bounded, KernelOptions, SimulatedKernel, trace_bound
 from pebble.system.parallel import each
 from pebble.timing.floor import TimeFloor
@@ -212,8 +212,8 @@ def rates_of(workload: Workload, kernel: SimulatedKernel) -> Rates | None:
 
 def rank_orders(
     workload: Workload,
-    schedules: str | Sequence[str] = "all",
-    schedule: Own | Sequence[Own] | None = None,
+    schedules: Schedules = "all",
+    schedule: Schedules | None = None,
     residual: bool = False,
     begin: Callable[[SimulatedKernel, Sequence[Any]], None] = lambda kernel, walks: None,
     show: Callable[[str], None] = lambda name: None,

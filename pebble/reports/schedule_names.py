@@ -6,41 +6,58 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-from pebble.errors import InputError, check_text
+from pebble.errors import InputError
 from pebble.families import kernel_family
 from pebble.reports.simulated_kernel import SimulatedKernel
 from pebble.schedules.tables import TileTable
+from pebble.schedules.tables.source import own_schedule
 from pebble.workloads.base import Workload
 
-Own = str | Path | Callable[..., Any] | Iterator[tuple[int, int]] | TileTable
+Own = str | Path | Callable[..., Any] | Iterator[tuple[int, int]] | TileTable | Sequence[tuple[int, int]]
+Schedules = Own | Sequence[Own]
 
 
-def read_schedules(text: str | Sequence[str], everything: Sequence[Any], parse: Callable[[str], Any]) -> list[Any]:
-    """All, or the names given, each once.
+def read_schedules(given: Schedules, everything: Sequence[Any], parse: Callable[[Any], Any]) -> list[Any]:
+    """All, or those given by name or as tiles of the user's own, each once.
 
     Raises
     ------
     InputError
-        No name at all.
+        None at all, or something that is no schedule.
     UnknownNameError
         An unknown name.
     """
-    if isinstance(text, str) and text.strip().lower() == "all":
+    if isinstance(given, str) and given.strip().lower() == "all":
         return list(everything)
-    parts = text.split(",") if isinstance(text, str) else text
-    if not isinstance(parts, Iterable):
-        raise InputError(f"--schedules: got {repr(text)[:80]}, expected all, or names such as ['row', 'hilbert'].")
-    names = [name for name in (check_text("--schedules", part, "names").strip() for part in parts) if name]
-    if not names:
-        raise InputError(f"--schedules: got {text!r}, expected all, or names separated by commas.")
-    return list(dict.fromkeys(parse(name) for name in names))
+    parts = [part for part in _parts(given) if not isinstance(part, str) or part.strip()]
+    if not parts:
+        raise InputError(f"--schedules: got {given!r}, expected all, or names separated by commas.")
+    for part in parts:
+        if not isinstance(part, str) and own_schedule(part) is None:
+            raise InputError(
+                f"--schedules: got {repr(part)[:80]}, expected all, names such as ['row', 'hilbert'], or tiles of your "
+                "own: a function (rows, cols) that yields (row, col), a generator, a list of them or a file."
+            )
+    return list(dict.fromkeys(parse(part.strip() if isinstance(part, str) else part) for part in parts))
+
+
+def _parts(given: Any) -> list[Any]:
+    """What stands between commas, or in a list; one function, generator or list of tiles is one."""
+    if isinstance(given, str):
+        return given.split(",")
+    if isinstance(given, Iterable) and own_schedule(given) is None:
+        return list(given)
+    return [given]
 
 
 def named_schedules(
-    workload: Workload, kernel: SimulatedKernel, schedules: str | Sequence[str], own: Own | Sequence[Own] | None = None
+    workload: Workload,
+    kernel: SimulatedKernel,
+    schedules: Schedules,
+    own: Schedules | None = None,
 ) -> list[Any]:
     """The schedules of a workload that are named, then those of the user's own; errors as for `read_schedules`."""
     family = kernel_family(workload)
     chosen = read_schedules(schedules, family.every_schedule(workload, kernel.config.tile), family.read_schedule)
-    given = own if isinstance(own, list | tuple) else [own]
+    given = [own] if isinstance(own, str) else _parts(own)
     return chosen + [family.read_schedule(item) for item in given if item is not None]

@@ -11,6 +11,7 @@ from pebble.families import kernel_family, read_workload
 from pebble.models.machine import Machine
 from pebble.reports.base import Report
 from pebble.reports.kernel_time import MILLI, TimedSchedule, fastest, time_notes, time_row, timed_kernel
+from pebble.reports.schedule_names import Schedules
 from pebble.reports.simulated_kernel import KernelOptions, SimulatedKernel
 from pebble.reports.target import whole
 from pebble.schedules.execution import parse_execution
@@ -149,8 +150,8 @@ class SideBySide(Report):
 def time_concurrent(
     first: Workload,
     second: Workload,
-    schedules: str | Sequence[str] | None = None,
-    beside_schedules: str | Sequence[str] | None = None,
+    schedules: Schedules | None = None,
+    beside_schedules: Schedules | None = None,
     splits: Sequence[int] | None = None,
     **options: Unpack[KernelOptions],
 ) -> SideBySide:

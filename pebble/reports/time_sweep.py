@@ -23,6 +23,7 @@ from pebble.reports.kernel_time import (
     time_row,
     timed_kernel,
 )
+from pebble.reports.schedule_names import Schedules
 from pebble.reports.simulated_kernel import KernelOptions, SimulatedKernel
 from pebble.reports.target import whole
 from pebble.system.parallel import each
@@ -146,7 +147,7 @@ def resized(workload: Workload, size: str, value: int) -> Workload:
 def time_sweep(
     workload: Workload,
     sweep: tuple[str, Sequence[int]],
-    schedules: str | Sequence[str] | None = None,
+    schedules: Schedules | None = None,
     **options: Unpack[KernelOptions],
 ) -> Sweep:
     """The fastest order for each value of a size; arguments and errors as for `pebble.time`.

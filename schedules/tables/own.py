@@ -5,6 +5,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
+from inspect import signature
 from itertools import islice, pairwise
 from typing import Any
 
@@ -91,6 +92,8 @@ class ColumnTable(OwnSchedule):
 class FunctionOrder(OwnSchedule):
     """A function ``(rows, cols, params) -> tiles``, or ``(tiles, k_start, k_direction)``; it may also yield tiles.
 
+    One of ``(rows, cols)`` alone is asked without ``params``.
+
     Attributes
     ----------
     name : str
@@ -101,7 +104,7 @@ class FunctionOrder(OwnSchedule):
     """
 
     name: str
-    build: Callable[[int, int, OrderParams], Any]
+    build: Callable[..., Any]
     sawtooth: bool = False
 
     def table(self, workload: Workload, launch: Launch, params: OrderParams) -> TileTable:
@@ -121,8 +124,9 @@ class FunctionOrder(OwnSchedule):
 
     def _ask(self, rows: int, cols: int, params: OrderParams) -> dict[str, Column]:
         """What the function says of a grid, as columns."""
+        asked = (rows, cols, params) if _takes(self.build, 3) else (rows, cols)
         try:
-            answer = self.build(rows, cols, params)
+            answer = self.build(*asked)
             if isinstance(answer, Iterator):  # it yields its tiles, one too many is enough to refuse it
                 answer = list(islice(answer, rows * cols + 1))
         except (Exception, SystemExit) as error:  # whatever the user's code does
@@ -132,7 +136,7 @@ class FunctionOrder(OwnSchedule):
             line = f" (line {at.tb_lineno})" if at is not None else ""
             raise InputError(
                 f"{self.name}: the function raised {type(error).__name__}: {str(error)[:200]}{line}; it was called "
-                f"with {rows} rows, {cols} columns and params."
+                f"with {rows} rows, {cols} columns{' and params' * (len(asked) > 2)}."
             ) from None
         parts = answer if isinstance(answer, tuple) and len(answer) == 3 else (answer, None, None)
         expected = "an array of (row, col), or to yield them, or (tiles, k_start, k_direction)"
@@ -148,6 +152,17 @@ class FunctionOrder(OwnSchedule):
         if not whole or any(column.shape != whole["row"].shape for column in whole.values()):
             raise InputError(f"{self.name}: the function returned {repr(answer)[:60]}, expected {expected}.")
         return whole
+
+
+def _takes(function: Callable[..., Any], count: int) -> bool:
+    """Whether it can be called with so many arguments; what does not say what it takes can."""
+    try:
+        signature(function).bind(*range(count))
+    except TypeError:
+        return False
+    except ValueError:
+        pass
+    return True
 
 
 def _whole(values: Any) -> Column:

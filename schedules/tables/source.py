@@ -7,13 +7,15 @@ A package adds a tile order by an entry point of the group ``pebble.orders`` tha
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Hashable, Iterator
 from difflib import get_close_matches
+from functools import lru_cache
 from inspect import isroutine
 from itertools import islice
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
-from weakref import WeakKeyDictionary
+from typing import TYPE_CHECKING, Any, cast
+
+import numpy as np
 
 from pebble.errors import InputError
 from pebble.schedules.orders.registry import SAWTOOTH
@@ -26,6 +28,7 @@ if TYPE_CHECKING:
     from importlib.metadata import EntryPoint
 
 _MOST_TILES = 2**22
+_KEPT = 64  # generators whose tiles are kept
 GROUP = "pebble.orders"
 OWN_HELP = "tiles of your own: FILE.csv, .npy, .json or FILE.py:FUNCTION"
 _FUNCTION = re.compile(r"(?P<path>.+\.py)(?::(?P<name>[^:]*))?", re.IGNORECASE)
@@ -37,7 +40,7 @@ def own_schedule(given: object) -> OwnSchedule | None:
     Parameters
     ----------
     given : object
-        A table, a function, a generator of (row, col), the name of a file with or without ``+sawtooth``, or
+        A table, a function, a generator or a list of (row, col), the name of a file with or without ``+sawtooth``, or
         ``FILE.py:FUNCTION``.
 
     Raises
@@ -52,7 +55,9 @@ def own_schedule(given: object) -> OwnSchedule | None:
     if isinstance(given, Path):
         given = str(given)
     if isinstance(given, Iterator):
-        return _yielded(given)
+        return _yielded(cast(Hashable, given))
+    if _is_tiles(given):
+        return FunctionOrder("tiles", lambda rows, cols: given)
     if not isinstance(given, str):
         return FunctionOrder(given.__name__ if isroutine(given) else "function", given) if callable(given) else None
     plain = given.strip().removesuffix(f"+{SAWTOOTH}")
@@ -65,15 +70,24 @@ def own_schedule(given: object) -> OwnSchedule | None:
     return FunctionOrder(given.strip(), _function(match["path"], match["name"] or "", given), sawtooth)
 
 
-_drained: WeakKeyDictionary[Iterator[Any], FunctionOrder] = WeakKeyDictionary()
-
-
-def _yielded(given: Iterator[Any]) -> FunctionOrder:
+@lru_cache(_KEPT)
+def _yielded(given: Hashable) -> FunctionOrder:
     """The tiles of a generator, which can be read once only and may be asked for often."""
-    if given not in _drained:
-        tiles = list(islice(given, _MOST_TILES))
-        _drained[given] = FunctionOrder(getattr(given, "__name__", "tiles"), lambda rows, cols, params: tiles)
-    return _drained[given]
+    tiles = list(islice(cast(Iterator[Any], given), _MOST_TILES))
+    return FunctionOrder(getattr(given, "__name__", "tiles"), lambda rows, cols: tiles)
+
+
+def _is_tiles(given: object) -> bool:
+    """Whether it is a list or an array of pairs of whole numbers."""
+    if isinstance(given, np.ndarray):
+        return given.ndim == 2 and given.shape[1] == 2
+    pair = given[0] if isinstance(given, list | tuple) and given else None
+    return (
+        isinstance(pair, list | tuple | np.ndarray)
+        and len(pair) == 2
+        and all(np.ndim(at) == 0 for at in pair)
+        and (not any(isinstance(at, str) for at in pair))
+    )
 
 
 def packaged_orders() -> dict[str, EntryPoint]:

@@ -10,6 +10,7 @@ from inspect import signature
 from typing import Any
 
 import networkx as nx
+import numpy as np
 import pytest
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
@@ -169,7 +170,7 @@ def test_a_dag_is_also_edges_or_operands() -> None:
         assert str(pebble.bound(dag, capacity=3)) == str(pebble.bound(nx.DiGraph(edges), capacity=3))
     assert set(pebble.dag(operands).edges) == set(edges)
     for dag in (edges, operands):
-        with pytest.raises(pebble.InputError, match="capacity: got none with a DAG, expected its pebbles"):
+        with pytest.raises(pebble.InputError, match="cache: got '4KiB' with a DAG, expected its pebbles"):
             pebble.bound(dag, cache="4KiB")
 
 
@@ -221,6 +222,45 @@ def test_an_order_may_be_a_generator() -> None:
     assert {t.order: t.dram_bytes for t in compared.orders} == {"column": by_name, "columns_first": by_name}
     with pytest.raises(pebble.InputError, match="columns_first"):
         pebble.simulate(GEMM, columns_first(5, 4, None), **KERNEL)
+
+
+def by_columns(rows: int, cols: int) -> Iterator[tuple[int, int]]:
+    for col in range(cols):
+        for row in range(rows):
+            yield row, col
+
+
+@pytest.mark.parametrize("order", [
+    lambda: [by_columns],
+    lambda: by_columns,
+    lambda: by_columns(4, 4),
+    lambda: [by_columns(4, 4)],
+    lambda: list(by_columns(4, 4)),
+    lambda: [list(by_columns(4, 4))],
+    lambda: iter(list(by_columns(4, 4))),
+    lambda: np.array(list(by_columns(4, 4))),
+])  # fmt: skip
+def test_an_order_of_ones_own_stands_among_the_names(order: Callable[[], Any]) -> None:
+    where: dict[str, Any] = {**KERNEL, "tile": "128x128x64", "cache": "256KiB", "sms": 2}
+    named = pebble.compare(GEMM, "column", **where)
+    assert named.best is not None
+    (own,) = pebble.compare(GEMM, order(), **where).orders
+    assert own.dram_bytes == named.best.dram_bytes
+    (curve,) = pebble.curve(GEMM, order(), points=3, **where).schedules
+    assert curve.dram_bytes == pebble.curve(GEMM, "column", points=3, **where).schedules[0].dram_bytes
+
+
+def test_what_is_no_order_is_refused_in_the_words_of_the_caller() -> None:
+    with pytest.raises(pebble.InputError, match=r"^schedules: got 3, expected all, names such as"):
+        pebble.compare(GEMM, ["row", 3], **KERNEL)
+    with pytest.raises(pebble.InputError, match="is there 2 times"):
+        pebble.compare(GEMM, [iter([(0, 0), (0, 0)])], **KERNEL)
+    with pytest.raises(pebble.InputError, match=r"^cache: got 4 with a DAG, expected its pebbles, such as capacity=4"):
+        pebble.bound([("a", "b")], cache=4)
+    with pytest.raises(pebble.InputError, match=r"^gpu: got 'h100' with a DAG"):
+        pebble.bound(nx.DiGraph([("a", "b")]), gpu="h100")
+    with pytest.raises(pebble.InputError, match=r"^cache: got 4, .* pebbles are capacity=4"):
+        pebble.solve([("a", "b")], cache=4)
 
 
 # interrupts and bars
