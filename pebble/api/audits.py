@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import csv
 import importlib.util
+import io
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +15,9 @@ from pebble.graphs.graph import Graph
 from pebble.models.machine import Machine
 from pebble.reports.audit import Audit
 from pebble.reports.target import chip_of
+from pebble.system.files import read_bytes
+
+Measured = Mapping[str, int] | str | Path | None
 
 
 def from_torch(
@@ -22,6 +27,7 @@ def from_torch(
     *,
     gpu: str | Machine | None = None,
     machine: str | None = None,
+    measured: Measured = None,
 ) -> Audit:
     """The floors of a PyTorch module or function, by `torch.export`.
 
@@ -35,6 +41,8 @@ def from_torch(
         Arguments by name.
     gpu, machine : str
         A SKU, or a machine file.
+    measured : mapping of str to int, or a file, optional
+        DRAM bytes of operations whose kernels were measured; a CSV file with the columns operation and dram_bytes.
 
     Returns
     -------
@@ -50,10 +58,12 @@ def from_torch(
     inputs = tuple(example_inputs) if isinstance(example_inputs, tuple | list) else (example_inputs,)
     name = getattr(module_or_function, "__name__", type(module_or_function).__name__)
     chip = chip_of(gpu, machine)
-    return Audit(export(module_or_function, inputs, dict(example_keywords or {}), name), chip)
+    return Audit(export(module_or_function, inputs, dict(example_keywords or {}), name), chip, _measured(measured))
 
 
-def audit(target: Any, *, gpu: str | Machine | None = None, machine: str | None = None) -> Audit:
+def audit(
+    target: Any, *, gpu: str | Machine | None = None, machine: str | None = None, measured: Measured = None
+) -> Audit:
     """The floors of what a file holds.
 
     Parameters
@@ -63,6 +73,8 @@ def audit(target: Any, *, gpu: str | Machine | None = None, machine: str | None 
         ``example_inputs``, and ``get_init_inputs()`` where the class takes arguments; or ``model.onnx``.
     gpu, machine : str
         A SKU, or a machine file.
+    measured : mapping of str to int, or a file, optional
+        As for `pebble.from_torch`.
 
     Returns
     -------
@@ -82,12 +94,30 @@ def audit(target: Any, *, gpu: str | Machine | None = None, machine: str | None 
     if path.endswith(".onnx"):
         from pebble.graphs.onnx_files import read_onnx
 
-        return Audit(read_onnx(path), chip)
+        return Audit(read_onnx(path), chip, _measured(measured))
     if not path.endswith(".py") or not name:
         raise InputError(
             f"audit: got {str(target)[:80]!r}, expected FILE.py:NAME, such as model.py:Model, or model.onnx."
         )
-    return Audit(_from_file(Path(path), name), chip)
+    return Audit(_from_file(Path(path), name), chip, _measured(measured))
+
+
+def _measured(spec: Measured) -> Mapping[str, int]:
+    """Bytes by operation, from a mapping or a table."""
+    if spec is None or isinstance(spec, Mapping):
+        return dict(spec or {})
+    rows = csv.DictReader(io.StringIO(read_bytes(spec, "measured: ").decode(errors="replace"), newline=""))
+    if not {"operation", "dram_bytes"} <= set(rows.fieldnames or ()):
+        raise InputError(f"measured: {spec} has other columns, expected operation and dram_bytes in its first line.")
+    result: dict[str, int] = {}
+    for row in rows:
+        text = str(row["dram_bytes"]).strip()
+        if not text.isdecimal():
+            raise InputError(
+                f"measured: {spec}: got {text[:40]!r} bytes of {row['operation']}, expected a whole number."
+            )
+        result[str(row["operation"])] = result.get(str(row["operation"]), 0) + int(text)
+    return result
 
 
 def _from_file(path: Path, name: str) -> Graph:

@@ -6,6 +6,7 @@ arguments also `get_init_inputs()`. It is run, on tensors that have shapes and n
 examples:
   pebble audit model.py:Model --gpu h100
   pebble audit model.onnx --gpu a100 --json
+  pebble audit model.py:Model --gpu h100 --measured kernels.csv --report audit.html
 
 The floor of the graph counts inputs, weights and outputs once: everything between may stay on chip.
 """
@@ -18,7 +19,8 @@ from pebble.api.audits import audit
 from pebble.cli import _output
 from pebble.reports.audit import Audit
 from pebble.reports.target import whole
-from pebble.units import format_bytes, format_seconds
+from pebble.units import format_bytes, format_ratio, format_seconds
+from pebble.webpage.report import check_page, save_answer
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -26,13 +28,21 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("target", metavar="FILE", help="FILE.py:NAME, or model.onnx")
     parser.add_argument("--gpu", metavar="SKU", help="a GPU of `pebble machines`, such as a100-sxm4-40gb")
     parser.add_argument("--machine", metavar="FILE", help="a machine file of your own (`pebble machines --help`)")
+    parser.add_argument(
+        "--measured", metavar="FILE", help="DRAM bytes of kernels: a .csv with the columns operation, dram_bytes"
+    )
+    parser.add_argument("--report", metavar="FILE", help="a page for a browser: the graph as a picture (.html)")
     parser.add_argument("--top", metavar="N", default="20", help="operations to show (20)")
 
 
 def run(args: argparse.Namespace) -> int:
     """Audit and print."""
     top = whole("--top", args.top, 1, 100_000)
-    result = audit(args.target, gpu=args.gpu, machine=args.machine)
+    if args.report:
+        check_page(args.report, "--report")
+    result = audit(args.target, gpu=args.gpu, machine=args.machine, measured=args.measured)
+    if args.report:
+        save_answer(result, args.report)
     if args.json:
         _output.print_report(result)
     else:
@@ -52,6 +62,10 @@ def _print(result: Audit, top: int) -> None:
         f"unfused      {format_bytes(result.alone_bytes)}, {format_seconds(result.alone_seconds)} at least: one kernel "
         "an operation, each from memory to memory"
     )
+    over = result.measured_over_alone
+    if over is not None:
+        text = "1 kernel moves" if len(result.measured) == 1 else f"{len(result.measured)} kernels move"
+        say(f"measured     {text} {format_ratio(over, '.2f')} times the proved least{_below(result)}")
     say(f"fusing       saves {format_bytes(max(0, result.alone_bytes - result.floor_bytes))} of that at most")
     if result.unknown:
         names = dict.fromkeys(floor.operation.kind for floor in result.unknown)
@@ -89,3 +103,16 @@ def _print(result: Audit, top: int) -> None:
         say("kept on chip, these save most, at most:")
         for item in result.between[:3]:
             say(f"{format_bytes(item.bytes)}: {item.name}, from {item.writer} to {', '.join(item.readers[:4])}", "  ")
+
+
+def _below(result: Audit) -> str:
+    """Kernels that a counter saw move less than is proved."""
+    moved = result.measured
+    names = [
+        floor.operation.name
+        for floor in result.floors
+        if moved.get(floor.operation.name, floor.alone_bytes) < floor.alone_bytes
+    ]
+    if not names:
+        return ""
+    return f"; less than is proved: {', '.join(names[:4])}, which found operands in the cache or did not do all of it"

@@ -1,7 +1,7 @@
 """One page for a browser, from what other commands printed with --json: tables, curves, tile walks, pebblings.
 
-FILE is what compare, curve, bound, solve, replay, simulate, tune or results
-printed, a store of a sweep (.duckdb), a certificate, or measured rows (.csv).
+FILE is what compare, curve, bound, solve, replay, simulate, tune, audit or
+results printed, a store of a sweep (.duckdb), a certificate, or measured rows (.csv).
 The page is one file and loads nothing from a network; it has sections for what
 the files hold.
 

@@ -17,12 +17,13 @@ a load by each reader.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
 from pebble.bounds import Accounting
-from pebble.errors import InfeasibleError, PebbleError
+from pebble.errors import InfeasibleError, InputError, PebbleError
 from pebble.families import accounting, family_of
 from pebble.graphs.graph import Graph, Operation
 from pebble.models.machine import Machine
@@ -99,10 +100,24 @@ class Audit(Report):
     ----------
     graph : Graph
     gpu : Machine
+    measured : mapping of str to int
+        DRAM bytes of operations whose kernels were measured.
+
+    Raises
+    ------
+    InputError
+        Measured is an operation that is not there.
     """
 
     graph: Graph
     gpu: Machine
+    measured: Mapping[str, int] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        names = {operation.name for operation in self.graph.operations}
+        if strange := [name for name in self.measured if name not in names]:
+            some = ", ".join(sorted(names)[:6])
+            raise InputError(f"measured: got {strange[0]!r}, expected operations of {self.graph.name}, such as {some}.")
 
     question = "audit"
     table_keys = ("name", "kind", "alone_bytes", "fused_bytes", "theorem")
@@ -261,8 +276,19 @@ class Audit(Report):
         )
 
     def rows(self) -> list[dict[str, Any]]:
-        """A row per operation, in order."""
-        return [floor.to_json() for floor in self.floors]
+        """A row per operation, in order; with what was measured, if anything was."""
+        result = [floor.to_json() for floor in self.floors]
+        for row in result if self.measured else ():
+            moved = self.measured.get(row["name"])
+            over = moved / row["alone_bytes"] if moved is not None and row["alone_bytes"] else None
+            row |= {"measured_bytes": moved, "measured_over_alone": over}
+        return result
+
+    @property
+    def measured_over_alone(self) -> float | None:
+        """What measured kernels move over the proved least of the same operations; None where none was measured."""
+        alone = sum(floor.alone_bytes for floor in self.floors if floor.operation.name in self.measured)
+        return sum(self.measured.values()) / alone if alone else None
 
     def document(self) -> dict[str, Any]:
         return {
@@ -275,6 +301,7 @@ class Audit(Report):
                 "one_kernel_an_operation_us": 1e6 * self.alone_seconds,
                 "saved_by_fusing_at_most_bytes": self.alone_bytes - self.floor_bytes,
                 "computed_once": self.computed_once,
+                "measured_over_alone": self.measured_over_alone,
             },
             "operations": self.rows(),
             "views": self.graph.views,

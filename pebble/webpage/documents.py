@@ -42,6 +42,7 @@ KINDS: dict[str, tuple[str, ...]] = {
     "replay": ("instance", "capacity", "legal", "cost"),
     "bound": ("workload", "capacity", "lower_bound"),
     "verify": ("verified", "proved"),
+    "audit": ("target", "graph", "operations", "between"),
     "results": ("store", "columns", "rows"),
 }
 
@@ -102,7 +103,7 @@ def read_document(path: str | Path) -> Document:
             if all(key in data for key in keys):
                 _check_size(data, path)
                 return Document(name, kind, data, text)
-    commands = "compare, curve, bound, solve, replay, simulate, tune or results"
+    commands = "compare, curve, bound, solve, replay, simulate, tune, audit or results"
     raise InputError(
         f"report: {shown(path)} is no document that a page shows; expected what {commands} print with --json, a "
         "certificate, or measured rows (.csv)."
@@ -275,7 +276,7 @@ def _subject(document: Document) -> str:
     fields = Fields(document.data, document.name)
     if isinstance(document.data.get("workload"), Mapping):
         return fields.part("workload").text("label", document.name).partition(" (")[0]
-    return fields.text("instance", document.name)
+    return fields.text("target" if document.kind == "audit" else "instance", document.name)
 
 
 def setting(fields: Fields, tiles: Sequence[str] = ()) -> str:

@@ -15,7 +15,7 @@ from typing import Any
 import pebble
 from pebble.errors import InputError
 from pebble.units import format_bytes, format_ratio
-from pebble.webpage import bands, pebblings
+from pebble.webpage import audits, bands, pebblings
 from pebble.webpage.documents import Document, Fields, listed
 from pebble.webpage.drawing import SHOWN, LogAxis, bytes_text, curve_of, curve_svg, mark
 from pebble.webpage.gaps import Bar, GapTable, Pair, Solved, Swept, SweptQuestion, gap_table, pairs, swept
@@ -54,6 +54,7 @@ def page_of(documents: Sequence[Document], title: str) -> tuple[str, dict[str, i
         _band_section(documents, data),
         _measured_section(documents),
         _pebbling_section(documents, data),
+        _audit_section(documents),
         _certificate_section(documents),
     ]
     there = [section for section in sections if section.parts]
@@ -321,6 +322,23 @@ def _pebbling_section(documents: Sequence[Document], data: dict[str, Any]) -> _S
             least = f"; at least {fields.number('lower_bound'):g} is proved" if "lower_bound" in fields else ""
             where = f"{fields.text('variant', '')}, {fields.number('capacity'):g} pebbles, replayed"
             result.parts.append(_article(fields.text("instance"), where, f"<p>{escape(cost + least)}</p>"))
+    return result
+
+
+def _audit_section(documents: Sequence[Document]) -> _Section:
+    result = _Section(
+        "audit", "Whole models",
+        "What each operation moves at least as a kernel of its own, proved, and, filled, what it adds to the floor of "
+        "the graph, in which all that lies between may stay on chip. A line shows what was measured. Arcs are tensors "
+        "that one operation writes and another reads; fusing saves most, at most, along the thick ones.",
+    )  # fmt: skip
+    for number, document in enumerate(d for d in documents if d.kind == "audit"):
+        picture = audits.picture_of(document)
+        left = f"{picture.left_out} operations that move less are not shown" if picture.left_out else ""
+        saves = "".join(f"<li>{escape(text)}</li>" for text in picture.saves)
+        body = f'<div class="wide">{audits.svg(picture, f"audit{number}")}</div>'
+        body += f"<p>Kept on chip, these save most, at most:</p><ol>{saves}</ol>" if saves else ""
+        result.parts.append(_article(picture.title, picture.about, body, [left] if left else []))
     return result
 
 

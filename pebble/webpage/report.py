@@ -9,7 +9,7 @@ from typing import Any
 from pebble.errors import InputError, check_text
 from pebble.reports.base import Report
 from pebble.system.files import check_output, write_text
-from pebble.webpage.documents import read_documents, title_of
+from pebble.webpage.documents import Document, read_documents, title_of
 from pebble.webpage.page import page_of
 
 _LONGEST_TITLE = 200
@@ -62,9 +62,15 @@ class WebPage(Report):
         write_text(path, self.html, "--out: ")
 
 
-def check_page(path: str | Path) -> None:
+def check_page(path: str | Path, option: str = "--out") -> None:
     """Refuse a file that could not be written, or whose name is not that of a page."""
-    check_output(path, "--out", (".html", ".htm"))
+    check_output(path, option, (".html", ".htm"))
+
+
+def save_answer(answer: Report, path: str | Path) -> None:
+    """The page of one answer, as of a file that holds it."""
+    document = Document(f"{answer.question}.json", answer.question, answer.to_dict(), "")
+    write_text(path, page_of([document], title_of([document]))[0], "--report: ")
 
 
 def report(*sources: str | Path, title: str | None = None) -> WebPage:
@@ -73,8 +79,8 @@ def report(*sources: str | Path, title: str | None = None) -> WebPage:
     Parameters
     ----------
     *sources : str or Path
-        Files: what compare, curve, bound, solve, replay, simulate, tune and results print with ``--json``, a store
-        of a sweep (.duckdb), certificates, and measured rows (.csv, with the columns of ``benchmarks/hardware``).
+        Files: what compare, curve, bound, solve, replay, simulate, tune, audit and results print with ``--json``, a
+        store of a sweep (.duckdb), certificates, and measured rows (.csv, with the columns of ``benchmarks/hardware``).
         Sections appear for what is there.
     title : str, optional
         Of the page; by default what its documents are about.
