@@ -2,7 +2,7 @@
 
     cd benchmarks/hardware
     python clocks.py --peer --csv predicted/clocks.csv > predicted/clocks.txt
-    python clocks.py --recorded predicted/clocks.csv
+    python clocks.py --recorded predicted/clocks.csv --shares ../../models/launches.toml
 
 Rows that a kernel of `pebble` ran are modelled as `pebble time` does; libraries' own kernels, whose order is not
 known, at the rates that kernels sustain for their operations (a line of their own). What was fitted on which rows
@@ -190,6 +190,29 @@ def write(result: Iterable[Timed], path: str) -> None:
             )
 
 
+def shares(results: Iterable[Timed]) -> str:
+    """The file that `pebble.models.launches` reads: of kernels that no rate was chosen on, how many came near."""
+    groups: dict[tuple[str, str, str], list[Timed]] = {}
+    for one in results:
+        if one.queued and not one.fitted and one.row["launch"] != "library" and one.row["tile"]:
+            key = one.row["family"], one.row["chip"], one.row["execution"]
+            groups.setdefault(key, []).append(one)
+    parts = [
+        "# Of measured launches that no rate of the time model was chosen on: how many took what it says, within 5\n"
+        "# and 10 %. By benchmarks/hardware/clocks.py --shares, from the rows of the library.\n"
+    ]
+    for key, here in sorted(groups.items()):
+        values: dict[str, object] = dict(
+            zip(("family", "chip", "execution"), (f'"{name}"' for name in key), strict=True)
+        )
+        times = [one.measured for one in here]
+        values |= {"least_ms": f"{min(times):g}", "most_ms": f"{max(times):g}"}
+        values["measured"] = len(here)
+        values |= {f"within_{most}_percent": sum(abs(one.ratio - 1) <= most / 100 for one in here) for most in (5, 10)}
+        parts.append("[[launches]]\n" + "".join(f"{name} = {value}\n" for name, value in values.items()))
+    return "\n".join(parts)
+
+
 def line(what: str, here: Sequence[Timed], of: Callable[[Timed], float] = lambda single: single.ratio) -> None:
     """One line, if there are any."""
     if here:
@@ -294,6 +317,7 @@ def main() -> int:
     parser.add_argument("files", nargs="*", help="tables of measurements (every file of the library)")
     parser.add_argument("--csv", metavar="FILE", help="write each row's modelled time")
     parser.add_argument("--recorded", metavar="FILE", help="take the modelled times from what --csv wrote")
+    parser.add_argument("--shares", type=Path, metavar="FILE", help="write how many launches came near, by kind")
     parser.add_argument("--peer", nargs="?", const="", metavar="LIBRARY", help="nvidia-matmul-heuristics beside ours")
     parser.add_argument("--bytes", metavar="FILE", help="take DRAM bytes from what --csv wrote, and simulate the rest")
     parser.add_argument("--jobs", type=int, default=2, help="processes (2)")
@@ -307,6 +331,8 @@ def main() -> int:
         result = [replace(item, peer=1e3 * peer.seconds(item.row)) for item in result]
     if args.csv:
         write(result, args.csv)
+    if args.shares:
+        args.shares.write_text(shares(result), encoding="utf-8")
     show(result)
     if not args.files:
         beside_clocks.show_recorded()

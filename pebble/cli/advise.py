@@ -79,6 +79,9 @@ def _print(result: KernelAdvice, explain: bool) -> None:
     limited = result.best.sustained is not None and result.best.sustained.at_limit
     power = ", at the power limit: fewer bytes buy clock" if limited else ""
     lines["binds"] = f"{_BINDS.get(bound_by := next(iter(time.binds)), bound_by)}{power}: modelled"
+    if (known := result.launches) is not None:
+        share, of = known.within_10_percent / known.measured, f"{known.measured} {result.workload.family} launches"
+        lines["trust"] = f"{share:.0%} of {of} on this chip came within 10 % of their time alone: measured"
     command, note = _next(result)
     if note:
         lines["note"] = note

@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 from pebble.errors import InputError
 from pebble.families import kernel_family
 from pebble.models.kernel_fit import warp_threads
+from pebble.models.launches import MEASURED_DTYPE, Launches, launches_like
 from pebble.models.machine import Machine
 from pebble.reports.base import Report
 from pebble.reports.default_kernel import as_advised
@@ -109,6 +110,13 @@ class KernelAdvice(Report):
         return tuple(result)
 
     @property
+    def launches(self) -> Launches | None:
+        """Measured launches of the family on the chip, as short or as long; None where there are none."""
+        known = self.workload.dtype == MEASURED_DTYPE
+        kind = self.workload.family, self.machine.sku, self.kernel.config.execution.name
+        return launches_like(*kind, self.best.time.seconds * MILLI) if known else None
+
+    @property
     def over_bound(self) -> float:
         """Times the bytes that are proved to be needed."""
         return self.best.time.dram_bytes / self.bound.bound.bytes
@@ -160,6 +168,7 @@ class KernelAdvice(Report):
             "confidence": {
                 "cache_model": self.machine.default_model.mark,
                 "sustained": "modelled" if self.best.sustained else "not modelled: of a single launch",
+                "launches": None if self.launches is None else self.launches._asdict(),
             },
             "tried": self.rows(),
             "table": self.table or None,

@@ -11,6 +11,8 @@ from types import ModuleType
 
 import pytest
 
+from pebble.models import launches
+
 HARDWARE = Path(__file__).resolve().parents[2] / "benchmarks" / "hardware"
 
 
@@ -77,3 +79,21 @@ def test_the_page_has_what_longer_rounds_say() -> None:
     (free, worst), (even, slowest) = ((statistics.median(each), max(each)) for each in ratios.values())
     assert f"a median of {free:.3f} of the library's sustained time, {worst:.3f} at worst" in page
     assert f"`even` {even:.3f}, {slowest:.3f}" in page
+
+
+@pytest.mark.parametrize("script", ["clocks"], indirect=True)
+def test_the_program_ships_what_the_rows_say(script: ModuleType) -> None:
+    """Counted here once more, row by row."""
+    rows = script.recorded(script.RECORDED)
+    assert Path(launches.__file__).with_name("launches.toml").read_text() == script.shares(rows)
+    kept = [
+        row
+        for row in rows
+        if (row.row["family"], row.row["chip"], row.row["execution"]) == ("gemm", "h200-sxm-141gb", "waves")
+        and row.queued and not row.fitted and row.row["launch"] != "library"
+    ]  # fmt: skip
+    near = [sum(abs(float(row.row["modelled_ms"]) / row.measured - 1) <= part for row in kept) for part in (0.05, 0.1)]
+    spans = [extreme(row.measured for row in kept) for extreme in (min, max)]
+    assert launches.launches_like("gemm", "h200-sxm-141gb", "waves", 1.0) == (*spans, len(kept), *near)
+    assert launches.launches_like("gemm", "h200-sxm-141gb", "waves", spans[1] * 1.01) is None
+    assert {row.row["dtype"] for row in kept} == {launches.MEASURED_DTYPE}

@@ -1,0 +1,53 @@
+"""How near the time model came to measured launches of a kind: what stands behind a modelled time."""
+
+from __future__ import annotations
+
+import tomllib
+from functools import cache
+from pathlib import Path
+from typing import NamedTuple
+
+MEASURED_DTYPE = "bf16"
+_FILE = Path(__file__).parent / "launches.toml"
+
+
+class Launches(NamedTuple):
+    """Measured launches of one family on one chip, in bf16, none of which a rate of the model was chosen on.
+
+    Attributes
+    ----------
+    least_ms, most_ms : float
+        The shortest and the longest.
+    measured : int
+    within_5_percent, within_10_percent : int
+        Of these, how many took what the model says of a launch by itself.
+    """
+
+    least_ms: float
+    most_ms: float
+    measured: int
+    within_5_percent: int
+    within_10_percent: int
+
+
+def launches_like(family: str, chip: str, execution: str, milliseconds: float) -> Launches | None:
+    """Those that are known; None where none was measured, or none as short or as long as this one.
+
+    Examples
+    --------
+    >>> launches_like("ffn", "h200-sxm-141gb", "waves", 3.0).measured
+    64
+    >>> launches_like("ffn", "h200-sxm-141gb", "waves", 1e4) is launches_like("ffn", "a40", "waves", 3.0) is None
+    True
+    """
+    found = _known().get((family, chip, execution))
+    return found if found is not None and found.least_ms <= milliseconds <= found.most_ms else None
+
+
+@cache
+def _known() -> dict[tuple[str, str, str], Launches]:
+    rows = tomllib.loads(_FILE.read_text(encoding="utf-8"))["launches"]
+    return {
+        (row["family"], row["chip"], row["execution"]): Launches(*(row[name] for name in Launches._fields))
+        for row in rows
+    }
