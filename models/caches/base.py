@@ -147,6 +147,10 @@ class CachePolicy(ABC):
         """One line for a reader."""
         return self.what + ", no write-allocate" * (not self.write_allocate) + ", warm" * self.warm
 
+    def least_lines(self, tile_lines: int) -> int:
+        """The least capacity in which a tile of so many lines can be read through; here each part holds its share."""
+        return ceil_div(tile_lines, self.parts) * self.parts
+
     @property
     def curve_note(self) -> str:
         """How `curve` comes by its values, where that is by simulation; else empty."""

@@ -142,6 +142,10 @@ class Chiplets(Replacing):
         if self.last_level_bytes == 0:
             raise InputError(f"policy: got {self.name!r}, expected +llc-SIZE with chiplets.")
 
+    def least_lines(self, tile_lines: int) -> int:
+        """Each chiplet's L2 holds a whole tile."""
+        return tile_lines * self.parts
+
     @property
     def what(self) -> str:
         last = f"{self.last_level_bytes / 2**20:g} MiB"

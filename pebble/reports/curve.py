@@ -11,7 +11,7 @@ import numpy as np
 from pebble.bounds.base import LowerBound
 from pebble.errors import InputError
 from pebble.families import kernel_family
-from pebble.models.caches import parse_policy
+from pebble.models.caches import CachePolicy, parse_policy
 from pebble.models.machine import Machine
 from pebble.reports.base import Report
 from pebble.reports.default_kernel import advised_kernel
@@ -192,7 +192,7 @@ def traffic_curve(
     capacities_bytes = sizes.capacities_bytes
     if capacities_bytes is None:
         tiles = [family.trace(workload, schedule, config, residual).tile_lines for schedule in chosen]
-        capacities_bytes = _sizes(workload, tiles, sizes, points_of(kernel, sizes.points))
+        capacities_bytes = _sizes(workload, tiles, sizes, policy, points_of(kernel, sizes.points))
     elif not isinstance(capacities_bytes, Iterable):
         raise InputError(f"capacities_bytes: got {repr(capacities_bytes)[:80]}, expected sizes such as [2**20, 2**21].")
     given = {whole("capacities_bytes", size, 1, MAX_SIZE) for size in capacities_bytes}
@@ -231,11 +231,11 @@ def points_of(kernel: SimulatedKernel, points: int | str | None) -> int:
     return whole("--points", points, 1, MOST_POINTS)
 
 
-def _sizes(workload: Workload, tiles: list[Any], sizes: CurveSizes, points: int) -> list[int]:
+def _sizes(workload: Workload, tiles: list[Any], sizes: CurveSizes, policy: CachePolicy, points: int) -> list[int]:
     """Cache sizes from the largest tile of any schedule to more than all operands of one, evenly on a log axis."""
     width, least, most = workload.narrowest_bytes, sizes.least, sizes.most
     high = parse_size(most, "--to").to_bytes(width) if most else int(tiles[0].sum(dtype=np.int64)) * LINE_BYTES * 5 // 4
-    low = max(_LEAST_BYTES, max(int(lines.max()) for lines in tiles) * LINE_BYTES)
+    low = max(_LEAST_BYTES, policy.least_lines(max(int(lines.max()) for lines in tiles)) * LINE_BYTES)
     if least:
         low = parse_size(least, "--from").to_bytes(width)
     if not most:

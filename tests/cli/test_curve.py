@@ -103,3 +103,11 @@ def test_ctrl_c_keeps_the_schedules_that_are_done(monkeypatch, capsys):
 def test_fewer_sizes_where_each_is_simulated(policy: str, points: int, capsys: pytest.CaptureFixture[str]) -> None:
     result = run(capsys, "curve", *GEMM, "--cache", "512KiB", *KERNEL, "--schedules", "row", "--policy", policy)
     assert len(result["capacities_bytes"]) == points + 1, "and the cache itself"
+
+
+def test_chiplets_begin_where_each_holds_a_tile(capsys: pytest.CaptureFixture[str]) -> None:
+    result = run(
+        capsys, "curve", *GEMM, "--gpu", "mi300x", "--tile", "128x128x64", "--schedules", "row", "--points", "3"
+    )
+    assert result["capacities_bytes"][0] == 8 * 128 * 128 * 2, "eight tiles of C in bf16"
+    assert all(b <= m for b, m in zip(result["lower_bound_bytes"], result["schedules"][0]["dram_bytes"], strict=True))

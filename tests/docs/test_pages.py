@@ -14,7 +14,8 @@ DOCS = Path(__file__).resolve().parents[2] / "docs"
 sys.path.insert(0, str(DOCS / "_ext"))
 import pages  # noqa: E402
 
-SHOWN = sorted((DOCS / "gallery").glob("*.py")) + sorted((DOCS / "tutorials").glob("*.py"))
+SHOWN = [*sorted((DOCS / "gallery").glob("*.py")), *sorted((DOCS / "tutorials").glob("*.py"))]
+SHOWN += [DOCS / "engineer.rst", DOCS / "author.rst"]
 
 
 def options_of(parser: argparse.ArgumentParser) -> set[str]:
