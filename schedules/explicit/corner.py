@@ -136,10 +136,10 @@ def _groups(spare: int, side: Side, depth: int, w: int) -> tuple[int, int]:
 
 def _turned(spare: int, side: Side, depth: int, limit: int) -> tuple[int, int]:
     """Most vectors that are turned in that spare room, and the size of the groups."""
-    if (
-        side.streams == side.pivot == side.vector == side.cell == side.cell_second == 1
-    ):  # groups of w lines need w (w + 1) at the start and at the end, others more at one of them
-        square = min(limit, (isqrt(4 * spare + 1) - 1) // 2) if spare > 0 else 0
+    unit, other = side.vector, side.cell_second if side.second else side.cell
+    if side.streams == 1 and unit == side.pivot == side.cell == other:
+        # groups of w lines need w (w + 1) at the start and at the end, others more at one of them
+        square = min(limit, (isqrt(4 * (spare // unit) + 1) - 1) // 2) if spare > 0 else 0
         if 2 * square < side.held and square <= depth:
             return square, square
     low, result = 0, 0
