@@ -2,8 +2,8 @@
 
     python benchmarks/gap/refute.py gemm 100000 [--bytes] [--seed 1]
 
-Of every instance each theorem is asked by itself (segments, lines, prices, passes and visits; with ``--bytes`` B1 to
-B6 and prices, of random widths), and the best schedule; visits only where they prove nine tenths of it. Prints how
+Of every instance each theorem of its family is asked by itself (with ``--bytes`` in bytes, of random widths), and the
+best schedule; those that are told what is proved already are told nine tenths of it. Prints how
 many there were, how often a schedule that moves something twice meets a theorem, how close they come then, and every
 instance where a theorem is above a schedule; exit code 1 if there is one.
 """
@@ -16,12 +16,12 @@ import sys
 from collections.abc import Callable, Iterator, Sequence
 from math import exp, log
 
-from pebble.bounds import Accounting, Chain, LineProblem
+from pebble.bounds import Accounting, Chain, Goal, LineProblem, Use
 from pebble.bounds.lagrangian import lagrangian_chains
+from pebble.bounds.lagrangian_bound import THEOREM
 from pebble.bounds.lagrangian_search import Search
 from pebble.bounds.line_search import line_bound
-from pebble.bounds.pass_search import pass_bound
-from pebble.bounds.visit_search import visit_bounds
+from pebble.bounds.uses import weighted
 from pebble.errors import InfeasibleError
 from pebble.families import accounting, family_of
 from pebble.workloads import Attention, Ffn, Gemm
@@ -65,21 +65,21 @@ def random_widths(draw: random.Random) -> Widths:
     return Widths(read, read + draw.randint(0, 4), written + draw.randint(0, 4), written)
 
 
-def proved_values(terms: Accounting, capacity: int, schedule: int) -> Iterator[Found]:
-    """What each theorem says of all groups, in values."""
-    yield from (("visits", proof.elements) for proof in visit_bounds(terms.product, capacity, schedule * 9 // 10))
-    for piece in terms.pieces:
-        yield "segments", terms.groups * piece.bound(capacity).elements
-    for problem in terms.lines:
-        yield "lines", terms.groups * line_bound(problem, capacity).elements
-    if terms.grid is not None and (passes := pass_bound(terms.grid, capacity)) is not None:
-        yield "passes", terms.groups * passes.elements
-    if terms.chain is not None and terms.lines:
-        yield from (("prices", terms.groups * result) for result in priced(terms.chain, terms.lines, capacity))
+def proved(terms: Accounting, uses: tuple[Use, ...], capacity: int, schedule: int) -> Iterator[Found]:
+    """What each theorem says of all groups, where it takes a search with a few multipliers."""
+    goal = Goal(capacity, schedule * 9 // 10 // terms.groups)
+    for use in uses:
+        if use.slow:
+            lines = tuple(problem for other in uses for problem in other.about if isinstance(problem, LineProblem))
+            if terms.chain is not None and lines:
+                name = THEOREM.name
+                yield from ((name, terms.groups * units) for units in searched(terms.chain, lines, capacity))
+        else:
+            yield from ((proof.theorem.name, terms.groups * proof.bytes) for proof in use.proofs(goal))
 
 
-def priced(chain: Chain, lines: Sequence[LineProblem], capacity: int) -> Iterator[int]:
-    """What Theorem 10 says with a few prices, whether or not it is worth a search."""
+def searched(chain: Chain, lines: Sequence[LineProblem], capacity: int) -> Iterator[int]:
+    """What Theorem 10 says with a few multipliers, whether or not it is worth a search."""
     widths = lines[0].widths
     for problem in lagrangian_chains(chain, widths):
         h = max((line_bound(item, capacity) for item in lines), key=lambda single: single.elements).segments
@@ -87,23 +87,6 @@ def priced(chain: Chain, lines: Sequence[LineProblem], capacity: int) -> Iterato
         search.solve(max(2, min(h, problem.work // 2)), close=0.02)
         if (result := search.exact()) is not None:
             yield result.bytes
-
-
-def proved_bytes(terms: Accounting, memory: FastMemory, schedule: int) -> Iterator[Found]:
-    """The same in bytes."""
-    product = terms.product and terms.product.at(memory.widths)
-    yield from (("visits in bytes", proof.bytes) for proof in visit_bounds(product, memory.bytes, schedule * 9 // 10))
-    chain, lines = terms.chain, terms.lines_at(memory.widths)
-    pieces = terms.pieces[0].at(memory.widths) if chain is None else chain.pieces_at(memory.widths)
-    yield "segments in bytes", terms.groups * max(piece.bound(memory.bytes).bytes for piece in pieces)
-    for problem in lines:
-        yield "lines in bytes", terms.groups * line_bound(problem, memory.bytes).bytes
-    if chain is not None and lines:
-        yield from (("prices in bytes", terms.groups * result) for result in priced(chain, lines, memory.bytes))
-    if terms.grid is not None:
-        passes = pass_bound(terms.grid.at(memory.widths), memory.bytes)
-        if passes is not None:
-            yield "passes in bytes", terms.groups * passes.bytes
 
 
 def least_bytes(workload: Workload, widths: Widths) -> int:
@@ -126,7 +109,7 @@ def instance(draw: random.Random, family: str, in_bytes: bool) -> tuple[str, int
             schedule = family_of(workload).best_schedule(workload, FastMemory.of_values(capacity, workload))
             if schedule is None:
                 return None
-            result = list(proved_values(spec, capacity, schedule.elements))
+            result = list(proved(spec, spec.uses, capacity, schedule.elements))
             return f"{workload.label}, {capacity} values", workload.compulsory_elements, schedule.elements, result
         widths = random_widths(draw)
         memory = FastMemory(capacity * widths.read, widths)
@@ -134,7 +117,8 @@ def instance(draw: random.Random, family: str, in_bytes: bool) -> tuple[str, int
         label = f"{workload.label}, {memory.bytes} bytes, {widths}"
         if wide is None:
             return None
-        return label, least_bytes(workload, widths), wide.bytes, list(proved_bytes(spec, memory, wide.bytes))
+        result = list(proved(spec, weighted(spec.uses, widths), memory.bytes, wide.bytes))
+        return label, least_bytes(workload, widths), wide.bytes, result
     except InfeasibleError:
         return None
 
@@ -155,13 +139,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
                 continue
             label, least, schedule, theorems = result
             tried += 1
-            met += schedule > least and any(proved == schedule for _, proved in theorems)
-            for name, proved in theorems:
+            met += schedule > least and any(moved == schedule for _, moved in theorems)
+            for name, proved_moves in theorems:
                 if schedule > least:
-                    closest[name] = max(closest.get(name, 0.0), proved / schedule)
-                if proved > schedule:
+                    closest[name] = max(closest.get(name, 0.0), proved_moves / schedule)
+                if proved_moves > schedule:
                     above += 1
-                    print(f"ABOVE: {name} {proved:,} > {schedule:,}: {label}", flush=True)
+                    print(f"ABOVE: {name} {proved_moves:,} > {schedule:,}: {label}", flush=True)
     except KeyboardInterrupt:
         print("interrupted: so far")
     near = ", ".join(f"{name} {share:.6f} of it at most" for name, share in closest.items())

@@ -3,13 +3,22 @@
 Nothing in this package knows a schedule: what a bound is worth against one is judged by the caller.
 """
 
-from pebble.bounds.accounting import Accounting, Sum, lower_bound, separate_bound, sum_of_kernels
+from pebble.bounds.accounting import (
+    Accounting,
+    StrictSoftmax,
+    Sum,
+    chain_uses,
+    lower_bound,
+    product_uses,
+    separate_bound,
+    sum_of_kernels,
+)
 from pebble.bounds.base import Compulsory, LowerBound, NotCertifiedError, Proof, Theorem, check_capacity
 from pebble.bounds.box import Box
 from pebble.bounds.chain import Chain, Kernels
 from pebble.bounds.gated import GatedBound
 from pebble.bounds.lagrangian_bound import LagrangianBound
-from pebble.bounds.line_search import LineBound, line_bound
+from pebble.bounds.line_search import ByLines, LineBound, line_bound
 from pebble.bounds.lines import LineProblem, Lines
 from pebble.bounds.parts import SumOfParts, WorkloadPart
 from pebble.bounds.passes import Grid, PassBound
@@ -17,16 +26,19 @@ from pebble.bounds.projections import Projections
 from pebble.bounds.published import Formula
 from pebble.bounds.recompute import Recomputed
 from pebble.bounds.segments import Piece, Segments
+from pebble.bounds.uses import Goal, Use
 from pebble.bounds.visits import Product, VisitBound
 from pebble.bounds.weighted import WeightedBound, in_bytes
 
 __all__ = [
     "Accounting",
     "Box",
+    "ByLines",
     "Chain",
     "Compulsory",
     "Formula",
     "GatedBound",
+    "Goal",
     "Grid",
     "Kernels",
     "LagrangianBound",
@@ -42,16 +54,20 @@ __all__ = [
     "Proof",
     "Recomputed",
     "Segments",
+    "StrictSoftmax",
     "Sum",
     "SumOfParts",
     "Theorem",
+    "Use",
     "VisitBound",
     "WeightedBound",
     "WorkloadPart",
+    "chain_uses",
     "check_capacity",
     "in_bytes",
     "line_bound",
     "lower_bound",
+    "product_uses",
     "separate_bound",
     "sum_of_kernels",
 ]

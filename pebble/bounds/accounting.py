@@ -13,56 +13,43 @@ are begun free, what is taken off and what is added. Here the theorems are tried
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from pebble.bounds.base import Compulsory, LowerBound, Proof, SingleClaim, Theorem, all_names, check_capacity
-from pebble.bounds.chain import SEPARATE, SEPARATE_LINES, Chain, Kernels
-from pebble.bounds.chain_lines import weighed_problems
-from pebble.bounds.gated import METHOD as TIED
-from pebble.bounds.gated import gated_bound
-from pebble.bounds.lagrangian import lagrangian_chains
-from pebble.bounds.lagrangian_bound import LagrangianBound
-from pebble.bounds.lagrangian_choice import Hint, lagrangian_bound
-from pebble.bounds.line_search import LineBound, line_bound
+from pebble.bounds.chain import SEPARATE, SEPARATE_LINES, Chain, ChainSegments, Kernels
+from pebble.bounds.chain_lines import ChainLines, kernel_problems
+from pebble.bounds.gated import ByElementwiseProduct
+from pebble.bounds.lagrangian_choice import ByMultipliers
+from pebble.bounds.line_search import ByLines
 from pebble.bounds.lines import LineProblem
 from pebble.bounds.parts import WorkloadPart, bound_parts
-from pebble.bounds.pass_search import pass_bound
-from pebble.bounds.passes import Grid, PassBound
-from pebble.bounds.projections import Projections
-from pebble.bounds.recompute import recompute_bound
-from pebble.bounds.segments import Piece, Segments
-from pebble.bounds.visit_search import visit_bounds
+from pebble.bounds.pass_search import ByPasses
+from pebble.bounds.passes import Grid
+from pebble.bounds.recompute import WithRecomputation
+from pebble.bounds.segments import Piece
+from pebble.bounds.uses import Goal, Subject, Use, best_of
+from pebble.bounds.visit_search import ByVisits
 from pebble.bounds.visits import Product
 from pebble.errors import InputError
 from pebble.workloads.base import Workload
-from pebble.workloads.widths import ALIKE, Widths
 
 COMPULSORY = "compulsory"
 COMPULSORY_STRICT = "compulsory, and the scores that a strict softmax must store and load"
-STRICT = "equation (3), and the scores that a strict softmax must store"
 KERNEL_BY_KERNEL = ", kernel by kernel"
 
 
 @dataclass(frozen=True)
-class Accounting:
+class Accounting(Subject):
     """What a family tells the theorems of one workload."""
 
     workload: Workload  #: what is accounted for
-    pieces: tuple[Piece, ...] = ()  #: uses of the segment theorem, each a bound of one group by itself
-    lines: tuple[LineProblem, ...] = ()  #: uses of the line theorem, each a bound of one group by itself
-    kernel_lines: tuple[
-        LineProblem, ...
-    ] = ()  #: the same for each of two kernels with the intermediates stored between
-    grid: Grid | None = None  #: the cells of the intermediate, for the pass theorem
-    projections: tuple[Projections, ...] = ()  #: uses of the theorem on any nest, each a bound of one group
-    product: Product | None = None  #: the matrix product that it is, for the visit theorem
+    uses: tuple[Use, ...] = ()  #: the theorems that bound one group by itself, in the order in which they are asked
     groups: int = 1  #: equal groups that share no value
     chain: Chain | None = None  #: the two products of a group; None where every cell is an output
     parts: tuple[WorkloadPart, ...] = ()  #: parts of unlike kind, whose bounds add up
     fresh: Accounting | None = None  #: the same with outputs that begin at nothing, where these begin at a value
-    priced: bool = True  #: whether a partial sum that leaves and returns is stored and loaded, as Theorem 10 counts
     computed_once: bool = False  #: whether parts hold only when nothing is computed twice
     spilled: Callable[[int], int] = lambda capacity: 0  #: scores of a group that must be stored at S
     compulsory_kernels: str = COMPULSORY  #: what the bound kernel by kernel is called where it is compulsory
@@ -70,13 +57,46 @@ class Accounting:
     symbols: Mapping[str, int] = field(default_factory=dict)  #: the sizes that the formulas name
     instance: Mapping[str, Any] = field(default_factory=dict)  #: what ``--json`` tells besides
 
-    def lines_at(self, widths: Widths) -> tuple[LineProblem, ...]:
-        """The uses of the line theorems where values take widths."""
-        if widths == ALIKE:
-            return self.lines
-        if self.chain is not None:
-            return weighed_problems(self.chain, widths)
-        return tuple(problem.at(widths) for problem in self.lines)
+    @property
+    def quick(self) -> Accounting:
+        """Without the theorems that take a search."""
+        return replace(self, uses=tuple(use for use in self.uses if not use.slow))
+
+    @property
+    def recomputation_is_idle(self) -> bool:
+        """Whether every cell is an output, of which one completion is useful: bounds hold with recomputation too."""
+        return self.chain is None and not self.computed_once
+
+
+@dataclass(frozen=True)
+class StrictSoftmax(Use):
+    """Scores that must be stored and loaded besides what surely moves."""
+
+    least: int  #: what surely moves, of a group
+    products: int
+
+    def proofs(self, goal: Goal) -> tuple[Compulsory, ...]:
+        """Where any are spilled."""
+        if not goal.spilled:
+            return ()
+        return (Compulsory(COMPULSORY_STRICT, self.least, self.products, 2 * goal.spilled),)
+
+
+def product_uses(m: int, n: int, k: int, accumulate: bool = False) -> tuple[Use, ...]:
+    """The theorems on C := A B, or C += A B, all of it by itself."""
+    return (
+        Piece.product(m, n, k, added=m * n if accumulate else 0),
+        ByLines(LineProblem.product(m, n, k, (1, 1, 2 if accumulate else 1))),
+        ByVisits(Product(m, n, k, accumulate)),
+    )
+
+
+def chain_uses(chain: Chain, grid: Grid, *besides: Use) -> tuple[Use, ...]:
+    """The theorems on two products in a row; ``grid``: the cells of the intermediate."""
+    gated = (ByElementwiseProduct(chain),) if chain.gated else ()
+    lines = ChainLines(chain)
+    last = (*besides, WithRecomputation(chain), *gated, ByMultipliers(lines))
+    return (ChainSegments(chain), lines, ByPasses(grid), *last)
 
 
 def lower_bound(problem: Accounting, capacity: int, recompute: bool = False) -> LowerBound:
@@ -109,65 +129,16 @@ def lower_bound(problem: Accounting, capacity: int, recompute: bool = False) -> 
     second once, a chain of long vectors some tenths, for the prices of Theorem 10.
     """
     check_capacity(capacity)
-    workload, chain = problem.workload, problem.chain
-    recompute = recompute or (chain is None and not problem.computed_once)
-    spilled = 0 if recompute else problem.spilled(capacity)
+    workload, idle = problem.workload, problem.recomputation_is_idle
+    spilled = 0 if recompute or idle else problem.spilled(capacity)
     least, products = workload.compulsory_elements // problem.groups, workload.flops // (2 * problem.groups)
-    compulsory, result = Compulsory(COMPULSORY, least, products), list[Proof]()
-    applies = not recompute or (chain is None and not problem.computed_once)
-    if applies:
-        result += [bound_parts(problem.parts, capacity)] if problem.parts else []
-        result += [piece.bound(capacity, spilled, STRICT if spilled else None) for piece in problem.pieces]
-        result += alone((), problem.lines, problem.grid, capacity)
-        result += [nest.bound(capacity) for nest in problem.projections]
-        result += visit_bounds(problem.product, capacity, _most([compulsory, *result]).elements)
-    if spilled:
-        result.append(Compulsory(COMPULSORY_STRICT, least, products, 2 * spilled))
-    if chain is not None:
-        result.append(recompute_bound(chain, capacity))
-    tied = [] if recompute else _gated(chain, capacity, [compulsory, *result])
-    best = _most([compulsory, *tied, *result])
-    if applies and chain is not None and problem.lines and problem.priced:
-        best = _most([best, *priced(problem, chain, ALIKE, capacity, best.elements)])
-    return _finish(problem, capacity, best, 2 * spilled, recompute=recompute)
-
-
-def _most(results: Sequence[Proof]) -> Proof:
-    """What proves most, the first of equals."""
-    return max(results, key=lambda proof: proof.elements)
-
-
-def alone(
-    pieces: Iterable[Piece], lines: Iterable[LineProblem], grid: Grid | None, capacity: int
-) -> list[Segments | LineBound | PassBound]:
-    """What each theorem says of a product, or a chain, by itself."""
-    results: list[Segments | LineBound | PassBound] = [piece.bound(capacity) for piece in pieces]
-    results += [line_bound(problem, capacity) for problem in lines]
-    passes = None if grid is None else pass_bound(grid, capacity)
-    return results if passes is None else [*results, passes]
-
-
-def _gated(
-    chain: Chain | None, capacity: int, results: Sequence[Proof], on_top: int = 0, method: str = TIED
-) -> Sequence[Proof]:
-    """Theorem 4, where it is about the chain and proves no less than what is found; it goes before its equals."""
-    if chain is None or not chain.gated:
-        return []
-    tied = gated_bound(chain, capacity, _most(results).elements, on_top, method)
-    return [] if tied is None else [tied]
-
-
-def priced(terms: Accounting, chain: Chain, widths: Widths, capacity: int, least: int) -> list[LagrangianBound]:
-    """Theorem 10, where it may prove more than ``least``: in the form and about the segments of the line theorem."""
-    unit, problems = widths.unit, {problem.form: problem for problem in lagrangian_chains(chain, widths)}
-
-    def hint(at: int) -> Hint:
-        lines = (line_bound(problem, unit * at) for problem in terms.lines_at(widths))
-        best = max(lines, key=lambda proof: proof.elements)
-        return Hint(problems[best.form], best.segments, best.elements)
-
-    bound = lagrangian_bound(hint, capacity // unit, least // unit)
-    return [bound] if bound is not None and bound.bytes > least else []
+    best: Proof = Compulsory(COMPULSORY, least, products)
+    holds = idle or not recompute
+    if holds and problem.parts:
+        best = max(best, bound_parts(problem.parts, capacity), key=lambda proof: proof.elements)
+    uses = (use for use in problem.uses if holds or use.redone)
+    better = best_of(uses, Goal(capacity, best.elements, spilled))
+    return _finish(problem, capacity, better or best, 2 * spilled, recompute=recompute or idle)
 
 
 def separate_bound(terms: Accounting, capacity: int) -> LowerBound:
@@ -187,19 +158,24 @@ def separate_bound(terms: Accounting, capacity: int) -> LowerBound:
         raise InputError(
             f"separate kernels: got a {terms.workload.family}, which is one kernel, expected ffn or attention."
         )
-    pieces, least = zip(*chain.kernels, strict=True)
-    kernels: list[Segments | LineBound] = [piece.bound(capacity) for piece in pieces]
-    if terms.kernel_lines:
-        lines = (line_bound(problem, capacity) for problem in terms.kernel_lines)
-        kernels = [max(pair, key=lambda proof: proof.elements) for pair in zip(kernels, lines, strict=True)]
-    by_lines = any(isinstance(kernel, LineBound) for kernel in kernels)
-    best = Kernels(SEPARATE_LINES if by_lines else SEPARATE, tuple(kernels), least)
+    _, least = zip(*chain.kernels, strict=True)
+    kernels = tuple(found for uses in kernel_uses(chain) if (found := best_of(uses, Goal(capacity))))
+    best = Kernels(SEPARATE_LINES if any(proof.rank for proof in kernels) else SEPARATE, kernels, least)
     if best.elements == sum(least):
-        best = Kernels(terms.compulsory_kernels, best.kernels, least)
-    method = f"equation (3), and the stores of {chain.hidden}"
-    results = [piece.bound(capacity, chain.cells, method) for piece in chain.pieces]
-    tied = _gated(chain, capacity, [best, *results], chain.cells, method)
-    return _finish(terms, capacity, _most([best, *tied, *results]), 2 * chain.cells, separate=True)
+        best = replace(best, method=terms.compulsory_kernels)
+    method, cells = f"equation (3), and the stores of {chain.hidden}", chain.cells
+    results: list[Proof] = [piece.bound(capacity, cells, method) for piece in chain.pieces]
+    if chain.gated:
+        known = max(proof.elements for proof in (best, *results))
+        results = [*ByElementwiseProduct(chain, cells, method).proofs(Goal(capacity, known)), *results]
+    proof = max((best, *results), key=lambda proof: proof.elements)
+    return _finish(terms, capacity, proof, 2 * cells, separate=True)
+
+
+def kernel_uses(chain: Chain) -> tuple[tuple[Use, ...], ...]:
+    """The theorems on each of two kernels with the intermediates stored between."""
+    lines = kernel_problems(chain)
+    return tuple((piece, *map(ByLines, lines[at : at + 1])) for at, (piece, _) in enumerate(chain.kernels))
 
 
 def sum_of_kernels(workload: Workload, kernels: Sequence[Accounting], capacity: int) -> LowerBound:

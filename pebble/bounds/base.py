@@ -176,9 +176,12 @@ class InWidths(SingleClaim):
     ----------
     METHODS : tuple of str
         What it is called in values, and in bytes.
+    rank : int
+        Of several theorems that a bound rests on, the one of the highest rank names it.
     """
 
     METHODS: ClassVar[tuple[str, str]]
+    rank: ClassVar[int] = 0
 
     @property
     def method(self: _OfWidths) -> str:
@@ -257,10 +260,17 @@ class Compulsory(SingleClaim):
     added: int = 0  #: transfers that are certain besides
     theorem: Theorem = COMPULSORY
 
+    segments, rank, form, argument = 1, 0, "", ""
+
     @property
     def elements(self) -> int:
         """Values moved at least."""
         return self.least + self.added
+
+    @property
+    def bytes(self) -> int:
+        """The same: it is about values."""
+        return self.elements
 
     def to_json(self) -> dict[str, Any]:
         """Plain data for ``--json``."""

@@ -69,6 +69,7 @@ form stays. Recomputation cannot help: :math:`H` is stored, and only one complet
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import cached_property
@@ -76,8 +77,8 @@ from typing import Any
 
 from pebble.bounds.base import COMPULSORY, ONCE, SingleClaim, Theorem, all_names
 from pebble.bounds.box import Box
-from pebble.bounds.line_search import LineBound
 from pebble.bounds.segments import Piece, Segments
+from pebble.bounds.uses import Goal, GroupProof, Use
 from pebble.workloads.widths import ALIKE, Widths
 
 THEOREM = Theorem("Theorem 2", __name__)
@@ -177,11 +178,33 @@ class Chain:
 
 
 @dataclass(frozen=True)
+class ChainSegments(Use):
+    """Theorem 2 with each of its boxes, in bytes B2."""
+
+    chain: Chain
+    widths: Widths = ALIKE
+    counts_touched = True
+
+    @property
+    def about(self) -> tuple[Piece, ...]:
+        """The boxes."""
+        return self.chain.pieces_at(self.widths)
+
+    def proofs(self, goal: Goal) -> Iterator[Segments]:
+        """Of each box."""
+        return (proof for piece in self.about for proof in piece.proofs(goal))
+
+    def weighted(self, widths: Widths) -> tuple[ChainSegments]:
+        """With the charges and weights that are worth trying."""
+        return (replace(self, widths=widths),)
+
+
+@dataclass(frozen=True)
 class Kernels(SingleClaim):
     """Two kernels with H in slow memory between them: of each, Theorem 1 or 7 or its compulsory traffic."""
 
     method: str  #: what the bound is called
-    kernels: tuple[Segments | LineBound, ...]  #: Theorem 1 or 7 for each
+    kernels: tuple[GroupProof, ...]  #: Theorem 1 or 7 for each
     least: tuple[int, ...]  #: compulsory traffic of each
 
     @property

@@ -100,12 +100,15 @@ the other: Theorem 7 for each, added.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
 
 from pebble.bounds.base import Theorem
 from pebble.bounds.chain import Chain
+from pebble.bounds.line_search import ByLines, LineBound, line_bound
 from pebble.bounds.lines import LOG_BITS, MULTIPLIER_BITS, Cut, LineProblem, Lines, ValueKind, parts_below, parts_near
 from pebble.bounds.numbers import number
+from pebble.bounds.uses import Goal, Use
 from pebble.workloads.widths import ALIKE, Widths
 
 THEOREM = Theorem("Theorem 8", __name__)
@@ -294,6 +297,31 @@ def weighed_problems(chain: Chain, widths: Widths) -> tuple[LineProblem, ...]:
     """
     ratio = {2: (5, 7), 4: (1, 2)}.get(widths.partial // widths.read, (1, 1))
     return tuple(problem for weights in sorted({(1, 1), ratio}) for problem in chain_problems(chain, widths, weights))
+
+
+@dataclass(frozen=True)
+class ChainLines(Use):
+    """Theorem 8 in each of its forms, in bytes B4; of nothing where a mask leaves cells out."""
+
+    chain: Chain
+    widths: Widths = ALIKE
+
+    @property
+    def about(self) -> tuple[LineProblem, ...]:
+        """The forms."""
+        return chain_problems(self.chain) if self.widths == ALIKE else weighed_problems(self.chain, self.widths)
+
+    def proofs(self, goal: Goal) -> Iterator[LineBound]:
+        """Of each form."""
+        return (line_bound(problem, goal.capacity) for problem in self.about)
+
+    def weighted(self, widths: Widths) -> tuple[ChainLines]:
+        """With the weights that are worth trying."""
+        return (replace(self, widths=widths),)
+
+    def on_sms(self) -> tuple[Use, ...]:
+        """Of each form at a price of room of 1."""
+        return tuple(use for problem in self.about for use in ByLines(problem).on_sms())
 
 
 def kernel_problems(chain: Chain) -> tuple[LineProblem, ...]:

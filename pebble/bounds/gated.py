@@ -42,9 +42,10 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from pebble.bounds.base import SingleClaim, Theorem
+from pebble.bounds.base import Theorem
 from pebble.bounds.chain import Chain
 from pebble.bounds.numbers import decimal, number, signed
+from pebble.bounds.uses import Goal, InValues, Use
 from pebble.certificate.gated import CELL_BITS
 
 Floats = NDArray[np.float64]
@@ -73,7 +74,7 @@ class Cut(NamedTuple):
 
 
 @dataclass(frozen=True)
-class GatedBound(SingleClaim):
+class GatedBound(InValues):
     """Theorem 4 on an instance."""
 
     method: str  #: what the bound is called
@@ -89,6 +90,16 @@ class GatedBound(SingleClaim):
         return math.ceil(self.cut.bound(self.chain, self.capacity)) + self.on_top
 
     @property
+    def segments(self) -> int:
+        """How many there are, h."""
+        return self.cut.segments
+
+    @property
+    def products(self) -> int:
+        """Multiply-adds."""
+        return _products(self.chain)
+
+    @property
     def first_edges(self) -> tuple[list[float], list[float]]:
         """Edges of the boxes of all cells, and of gate cells, where the search for phi starts."""
         cells, gate_cells = Segment(self.chain, self.cut.segments).edges()
@@ -96,10 +107,10 @@ class GatedBound(SingleClaim):
 
     def to_json(self) -> dict[str, Any]:
         """Plain data for ``--json``."""
-        h = self.cut.segments
+        h = self.segments
         return {
             "segments": h,
-            "share_products": _products(self.chain) // h,
+            "share_products": self.products // h,
             "lambda": str(self.cut.weight_of_multiplies),
             "tau": str(self.cut.weight_of_down),
             "phi": str(self.cut.least_per_segment),
@@ -151,6 +162,21 @@ class GatedBound(SingleClaim):
         $$ Q \ge h \varphi + (\lambda - 2 - \tau l)\, m f - (h - 1) S \quad\Rightarrow\quad Q \ge
         {number(self.elements)}
         """
+
+
+@dataclass(frozen=True)
+class ByElementwiseProduct(Use):
+    """Theorem 4 of a gated chain; parameters as in `gated_bound`."""
+
+    chain: Chain
+    on_top: int = 0
+    method: str = METHOD
+    first_of_equals = True
+
+    def proofs(self, goal: Goal) -> tuple[GatedBound, ...]:
+        """Where it proves no less than the others."""
+        bound = gated_bound(self.chain, goal.capacity, goal.least, self.on_top, self.method)
+        return () if bound is None else (bound,)
 
 
 def gated_bound(chain: Chain, capacity: int, floor: int, on_top: int = 0, method: str = METHOD) -> GatedBound | None:

@@ -25,6 +25,7 @@ class LagrangianBound(InWidths):
     """Theorem 10 on an instance."""
 
     METHODS = (METHOD, METHOD_IN_BYTES)
+    rank = 3
 
     problem: LagrangianChain
     capacity: int  #: S, in units of the widths, as all that follows

@@ -10,13 +10,19 @@ for what was chosen at the two next to it: neighbours nearly always share their 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from functools import lru_cache
 from math import sqrt
 from typing import NamedTuple
 
-from pebble.bounds.lagrangian import LagrangianChain
+from pebble.bounds.chain import Chain
+from pebble.bounds.chain_lines import ChainLines
+from pebble.bounds.lagrangian import LagrangianChain, lagrangian_chains
 from pebble.bounds.lagrangian_bound import LagrangianBound
 from pebble.bounds.lagrangian_search import CLOSE, Search
+from pebble.bounds.line_search import line_bound
+from pebble.bounds.uses import Goal, Use
+from pebble.workloads.widths import Widths
 
 _DIGITS = 5  # binary ones, of a memory that prices are looked for at
 _ROUGH = 10 * CLOSE  # of the first prices
@@ -31,6 +37,45 @@ class Hint(NamedTuple):
     problem: LagrangianChain  #: in which form
     segments: int
     units: int  #: what it proves
+
+
+@dataclass(frozen=True)
+class ByMultipliers(Use):
+    """Theorem 10 of a chain, in values or in bytes, about the segments of the line theorem."""
+
+    lines: ChainLines
+    slow = True
+
+    @classmethod
+    def of(cls, chain: Chain) -> ByMultipliers:
+        """In values."""
+        return cls(ChainLines(chain))
+
+    def proofs(self, goal: Goal) -> tuple[LagrangianBound, ...]:
+        """Where it may prove more than the others."""
+        chain, widths = self.lines.chain, self.lines.widths
+        problems, uses = {problem.form: problem for problem in lagrangian_chains(chain, widths)}, self.lines.about
+        unit = widths.unit
+
+        def hint(at: int) -> Hint:
+            best = max((line_bound(problem, unit * at) for problem in uses), key=lambda proof: proof.elements)
+            return Hint(problems[best.form], best.segments, best.elements)
+
+        bound = lagrangian_bound(hint, goal.capacity // unit, goal.least // unit) if uses else None
+        return (bound,) if bound is not None and bound.bytes > goal.least else ()
+
+    def weighted(self, widths: Widths) -> tuple[ByMultipliers, ...]:
+        """With every value at its width."""
+        return tuple(map(ByMultipliers, self.lines.weighted(widths)))
+
+    def on_sms(self) -> tuple[()]:
+        """Nothing: it counts two moves for a partial sum that leaves and returns."""
+        return ()
+
+    @property
+    def about(self) -> tuple[()]:
+        """The lines tell theirs."""
+        return ()
 
 
 def worth_a_try(problem: LagrangianChain, capacity: int, segments: int) -> bool:

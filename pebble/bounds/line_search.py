@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import cache, lru_cache
 from math import isqrt
@@ -20,6 +20,7 @@ from pebble.bounds.base import InWidths, Theorem
 from pebble.bounds.box import shares_of
 from pebble.bounds.lines import BITS, MULTIPLIER_BITS, Cut, LineProblem
 from pebble.bounds.numbers import number
+from pebble.bounds.uses import Goal, Use
 from pebble.units import ceil_div
 from pebble.workloads.widths import ALIKE, Widths
 
@@ -37,6 +38,7 @@ class LineBound(InWidths):
     """Theorem 7 or 8 on an instance, in bytes B3 or B4."""
 
     METHODS = (METHOD, METHOD_IN_BYTES)
+    rank = 1
 
     problem: LineProblem  #: kinds of values, products, and what moves besides
     capacity: int  #: S, in units of the widths, as all that follows
@@ -212,6 +214,30 @@ _IN_BYTES = r"""
         those of intermediate cells, in all $W \ln W$ at most in a segment of work $W$. So $\mu \alpha$ and $\mu
         \beta$ take the place of $\mu$, and $k$ and $l$ are the works of the first and the second products of a cell.
         """
+
+
+@dataclass(frozen=True)
+class ByLines(Use):
+    """Theorem 7 of a group, a part or a kernel, in bytes B3."""
+
+    problem: LineProblem
+
+    @property
+    def about(self) -> tuple[LineProblem]:
+        """The kinds of its values."""
+        return (self.problem,)
+
+    def proofs(self, goal: Goal) -> tuple[LineBound]:
+        """With the best h and multipliers."""
+        return (line_bound(self.problem, goal.capacity),)
+
+    def weighted(self, widths: Widths) -> tuple[ByLines]:
+        """With every value at its width."""
+        return (ByLines(self.problem.at(widths)),)
+
+    def on_sms(self) -> tuple[ByLines]:
+        """At a price of room of 1: a partial sum that leaves costs one move."""
+        return (ByLines(replace(self.problem, prices=(1.0,))),)
 
 
 def line_bound(problem: LineProblem, capacity: int) -> LineBound:

@@ -41,7 +41,7 @@ computed once. In bytes every transfer costs the narrowest width, and what surel
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from math import ceil, floor
@@ -50,8 +50,9 @@ from typing import Any
 from pebble.bounds.accounting import Accounting, bytes_at_least, lower_bound
 from pebble.bounds.base import LowerBound, SingleClaim, Theorem
 from pebble.bounds.groupings import Grouping, best_program, groupings
-from pebble.bounds.lines import LineProblem
+from pebble.bounds.segments import Piece
 from pebble.bounds.splits import busiest_sm, least_over_splits
+from pebble.bounds.uses import Use
 from pebble.errors import InfeasibleError, InputError
 from pebble.game.buffer_model import BufferModel
 from pebble.units import ceil_div
@@ -76,7 +77,7 @@ class Memories(SingleClaim):
 
 def covers_memories(problem: Accounting, recompute: bool = False) -> bool:
     """Whether these bounds cover a workload: no convolution, no unlike parts, no chain that is recomputed."""
-    alike = not problem.parts and all(piece.box.overlap == 1 and piece.whole_numbers for piece in problem.pieces)
+    alike = not problem.parts and all(piece.box.overlap == 1 and piece.whole_numbers for piece in problem.of(Piece))
     return alike and not (recompute and problem.chain is not None)
 
 
@@ -204,22 +205,16 @@ def _connected(
 def of_sms(problem: Accounting) -> Accounting:
     """The same where partial sums may meet in slow memory, by atomic adds.
 
-    Each then costs a store, where Theorem 7 at prices above 1 and Theorems 9, 10 and 12 count a store and a load: by
-    lines at a price of room of 1, by passes with atomic adds. And outputs that begin at a value need not be loaded.
+    Each then costs a store, which theorems that count a store and a load say differently or not at all (`Use.on_sms`).
+    And outputs that begin at a value need not be loaded.
     """
     problem = problem.fresh or problem
-    return replace(
-        problem,
-        lines=_at_one(problem.lines),
-        product=None,
-        parts=tuple(replace(part, lines=_at_one(part.lines), product=None) for part in problem.parts),
-        grid=None if problem.grid is None else replace(problem.grid, atomic=True),
-        priced=False,
-    )
+    parts = tuple(replace(part, uses=_on_sms(part.uses)) for part in problem.parts)
+    return replace(problem, uses=_on_sms(problem.uses), parts=parts)
 
 
-def _at_one(lines: tuple[LineProblem, ...]) -> tuple[LineProblem, ...]:
-    return tuple(replace(problem, prices=(1.0,)) for problem in lines)
+def _on_sms(uses: Iterable[Use]) -> tuple[Use, ...]:
+    return tuple(other for use in uses for other in use.on_sms())
 
 
 def _grouped(problem: Accounting, capacity: int, sms: int, group: int, most: int | None, pooled: int) -> int:
@@ -230,7 +225,7 @@ def _grouped(problem: Accounting, capacity: int, sms: int, group: int, most: int
     if most is not None:
         most = min(workload.multiply_adds, group * most)
     best = max(pooled, workload.compulsory_elements)
-    for piece in problem.pieces:
+    for piece in problem.of(Piece):
         # a limit on the products of an SM is one on those of the box where the box has all of them
         share = most if problem.groups * piece.work == workload.multiply_adds else None
         memories = ceil_div(sms, group)
@@ -259,7 +254,7 @@ def multicast_bound(
 
 def busiest_sm_elements(problem: Accounting, capacity: int, sms: int) -> int:
     """Words in and out of the SM that does the most of a GEMM, under any split."""
-    (piece,) = problem.pieces
+    (piece,) = problem.of(Piece)
     return busiest_sm(piece.box, piece.work, capacity, sms)
 
 

@@ -33,44 +33,34 @@ from dataclasses import dataclass
 from typing import Any
 
 from pebble.bounds.base import ONCE, SingleClaim, Theorem
-from pebble.bounds.line_search import LineBound, line_bound
-from pebble.bounds.lines import LineProblem
 from pebble.bounds.numbers import number
-from pebble.bounds.segments import Piece, Segments
-from pebble.bounds.visit_search import visit_bounds
-from pebble.bounds.visits import Product, VisitBound
-
-OfPart = Segments | LineBound | VisitBound  # what bounds a part by itself
+from pebble.bounds.segments import Segments
+from pebble.bounds.uses import Goal, GroupProof, Subject, Use, best_of
 
 THEOREM = Theorem("Theorem 6", __name__)
 METHOD = "the bounds of its parts, added"
 
 
 @dataclass(frozen=True)
-class WorkloadPart:
+class WorkloadPart(Subject):
     """One part of a workload, or several equal ones.
 
     Attributes
     ----------
     name : str
-    pieces : tuple of Piece
-        Uses of the segment theorem; cells and operands that are handed over are among those ``begun``.
+    uses : tuple of Use
+        The theorems on it: of segments, where cells and operands that are handed over are among those
+        ``initialised``; of lines, where no move of a value that is handed over is certain; others where none is.
     least : int
         Weights, inputs and outputs of the workload that belong to the part.
     count : int
         How many there are.
-    lines : tuple of Problem
-        Uses of the line theorem; no move of a value that is handed over is certain.
-    product : Product, optional
-        The matrix product that it is, for the visit theorem, where nothing is handed over.
     """
 
     name: str
-    pieces: tuple[Piece, ...]
+    uses: tuple[Use, ...]
     least: int
     count: int = 1
-    lines: tuple[LineProblem, ...] = ()
-    product: Product | None = None
 
 
 @dataclass(frozen=True)
@@ -81,7 +71,7 @@ class SumOfParts(SingleClaim):
     ----------
     method : str
     parts : tuple of Part
-    segments : tuple of Segments, LineBound, VisitBound or None
+    segments : tuple of GroupProof or None
         For each part a theorem, or None where its own inputs and outputs are the better bound.
     theorem : Theorem
         What the sum rests on.
@@ -89,7 +79,7 @@ class SumOfParts(SingleClaim):
 
     method: str
     parts: tuple[WorkloadPart, ...]
-    segments: tuple[OfPart | None, ...]
+    segments: tuple[GroupProof | None, ...]
     theorem: Theorem = THEOREM
 
     @property
@@ -166,18 +156,11 @@ class SumOfParts(SingleClaim):
         )
 
 
-def of_part(part: WorkloadPart, result: OfPart | None) -> int:
+def of_part(part: WorkloadPart, result: GroupProof | None) -> int:
     """The bound of one part."""
     return part.least if result is None else result.elements
 
 
 def bound_parts(parts: tuple[WorkloadPart, ...], capacity: int) -> SumOfParts:
     """Theorem 6 with the best theorem for each part."""
-    best: list[OfPart | None] = []
-    for part in parts:
-        tried: list[OfPart] = [piece.bound(capacity) for piece in part.pieces]
-        tried += [line_bound(problem, capacity) for problem in part.lines]
-        tried += visit_bounds(part.product, capacity, max(proof.elements for proof in tried)) if tried else []
-        result = max(tried, key=lambda proof: proof.elements, default=None)
-        best.append(result if result is not None and result.elements > part.least else None)
-    return SumOfParts(METHOD, parts, tuple(best))
+    return SumOfParts(METHOD, parts, tuple(best_of(part.uses, Goal(capacity, part.least)) for part in parts))

@@ -7,8 +7,11 @@ is found by bisection, of two by bisection over the one among the numbers of the
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, replace
 
 from pebble.bounds.passes import ByCuts, Cutting, Grid, Least, PassBound, by_cuts
+from pebble.bounds.uses import Goal, Use
+from pebble.workloads.widths import Widths
 
 _FEW = 20  # largest number of gaps of a line for which two ways of cutting are joined
 _FINE = 64  # numbers of gaps that are tried: each larger than the one before by 1/64 of it, 1 at least
@@ -101,6 +104,31 @@ def pass_bound(grid: Grid, capacity: int) -> PassBound | None:
         best = (*result, (_cutting(grid, item), _cutting(grid, other))) if result else best
     moves, cuts, cuttings = best
     return PassBound(grid, capacity, cuttings, cuts, moves) if moves else None
+
+
+@dataclass(frozen=True)
+class ByPasses(Use):
+    """Theorem 9 of a chain, in bytes B5."""
+
+    grid: Grid
+
+    @property
+    def about(self) -> tuple[Grid]:
+        """The cells of the intermediate."""
+        return (self.grid,)
+
+    def proofs(self, goal: Goal) -> tuple[PassBound, ...]:
+        """With the best ways of cutting."""
+        bound = pass_bound(self.grid, goal.capacity)
+        return () if bound is None else (bound,)
+
+    def weighted(self, widths: Widths) -> tuple[ByPasses]:
+        """With every value at its width."""
+        return (ByPasses(self.grid.at(widths)),)
+
+    def on_sms(self) -> tuple[ByPasses]:
+        """With atomic adds."""
+        return (ByPasses(replace(self.grid, atomic=True)),)
 
 
 Way = tuple[bool, int]  # whether by rows, and into how many parts the longest line is cut

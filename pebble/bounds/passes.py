@@ -255,6 +255,8 @@ class PassBound(InWidths):
     """Theorem 9 on an instance, in bytes B5."""
 
     METHODS = (METHOD, METHOD_IN_BYTES)
+    rank = 2
+    form = "passes"
 
     grid: Grid  #: cells and vectors
     capacity: int  #: S, in units of the widths, as all that follows
@@ -297,7 +299,7 @@ class PassBound(InWidths):
         }
         if self.grid.widths == ALIKE:
             return {**fields, "compulsory": self.grid.compulsory}
-        return {"form": "passes", "unit_bytes": self.unit, **fields}
+        return {"form": self.form, "unit_bytes": self.unit, **fields}
 
     def claim(self) -> dict[str, Any]:
         """The ways of cutting; the checker looks for the numbers of cuts itself."""

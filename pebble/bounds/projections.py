@@ -74,10 +74,11 @@ from typing import Any
 
 import numpy as np
 
-from pebble.bounds.base import SingleClaim, Theorem
+from pebble.bounds.base import Theorem
 from pebble.bounds.box import shares_of
 from pebble.bounds.lines import LOG_BITS, ln_above, ln_below
 from pebble.bounds.numbers import number, tail
+from pebble.bounds.uses import Goal, InValues, Use
 from pebble.workloads.nest import Coordinates
 
 THEOREM = Theorem("Theorem 11", __name__)
@@ -90,7 +91,7 @@ _SMALLEST = 1e-250  # slack that is still divided by
 
 
 @dataclass(frozen=True)
-class Projections:
+class Projections(Use):
     """What the theorem is told of a nest.
 
     Attributes
@@ -114,6 +115,8 @@ class Projections:
     symmetry: int = 1
     taken: int = 0
 
+    counts_touched = True
+
     def overlap(self, array: int) -> int:
         """R of the output; 1 of operands."""
         return self.symmetry if array == self.arrays[-1] else 1
@@ -133,6 +136,10 @@ class Projections:
             covered = (p for p, fixed in zip(weights.accesses, self.coordinates.fixed, strict=True) if n in fixed)
             total -= max(0, weights.theta - sum(covered)) * ln_above(limit)
         return total
+
+    def proofs(self, goal: Goal) -> tuple[ByProjections]:
+        """With about the best segments and weights."""
+        return (self.bound(goal.capacity),)
 
     def bound(self, capacity: int) -> ByProjections:
         """The theorem with about the best number of segments and weights."""
@@ -253,7 +260,7 @@ def _interior(rows: Any, rest: Any, z: Any, d: int) -> tuple[Any, float]:
 
 
 @dataclass(frozen=True)
-class ByProjections(SingleClaim):
+class ByProjections(InValues):
     """Theorem 11 on an instance."""
 
     problem: Projections
@@ -262,6 +269,11 @@ class ByProjections(SingleClaim):
     weights: Weights
     method: str = METHOD
     theorem: Theorem = THEOREM
+
+    @property
+    def products(self) -> int:
+        """Points."""
+        return self.problem.points
 
     @property
     def shares(self) -> tuple[tuple[int, int], ...]:

@@ -31,11 +31,12 @@ from fractions import Fraction
 from math import isqrt
 from typing import Any
 
-from pebble.bounds.base import NotCertifiedError, SingleClaim, Theorem
+from pebble.bounds.base import NotCertifiedError, Theorem
 from pebble.bounds.box import FRACTION_BITS, Box, best_segments, rounded_up, shares_of, sum_of_shares
 from pebble.bounds.chain import Chain
 from pebble.bounds.numbers import number, tail
 from pebble.bounds.shares import Share, least_sum, proved, real, sqrt_below
+from pebble.bounds.uses import Goal, InValues, Use
 
 THEOREM = Theorem("Theorem 3", __name__)
 METHOD = "segment accounting for a chain with recomputation"
@@ -43,7 +44,7 @@ _MOST_LEAVES = 60
 
 
 @dataclass(frozen=True)
-class Recomputed(SingleClaim):
+class Recomputed(InValues):
     """Theorem 3 on an instance."""
 
     chain: Chain  #: the two products
@@ -60,10 +61,14 @@ class Recomputed(SingleClaim):
         return self.terms + self.chain.up_weights
 
     @property
+    def products(self) -> int:
+        """Distinct ones that it is about."""
+        return self.chain.cells * (self.chain.l if self.by_second else self.chain.k + self.chain.l)
+
+    @property
     def shares(self) -> tuple[tuple[int, int], ...]:
         """(products of a segment, how many segments have so many), of the products it is cut by."""
-        chain = self.chain
-        return shares_of(chain.cells * (chain.l if self.by_second else chain.k + chain.l), self.segments)
+        return shares_of(self.products, self.segments)
 
     def to_json(self) -> dict[str, Any]:
         """Plain data for ``--json``."""
@@ -120,6 +125,18 @@ class Recomputed(SingleClaim):
         The up weights, which the gate's chain does not have, are loaded besides: ${number(more)}$.
         """
         return text
+
+
+@dataclass(frozen=True)
+class WithRecomputation(Use):
+    """Theorem 3 of a chain."""
+
+    chain: Chain
+    redone = True
+
+    def proofs(self, goal: Goal) -> tuple[Recomputed]:
+        """The better of the two cuts."""
+        return (recompute_bound(self.chain, goal.capacity),)
 
 
 def recompute_bound(chain: Chain, capacity: int) -> Recomputed:

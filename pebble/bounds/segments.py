@@ -13,6 +13,7 @@ from pebble.bounds.base import NotCertifiedError, SingleClaim, Theorem, spilled_
 from pebble.bounds.box import Box, Least, best_segments, rounded_up, shares_of, sum_of_shares
 from pebble.bounds.numbers import decimal, number, tail
 from pebble.bounds.shares import Share, least_sum, segment_shares, total
+from pebble.bounds.uses import Goal, Use
 from pebble.units import ceil_div
 from pebble.workloads.widths import ALIKE, Widths
 
@@ -21,10 +22,11 @@ CHECKED = replace(THEOREM, coq="Products.gemm_segment_bound")  # of one product,
 IN_BYTES = Theorem("Theorem B1", "pebble.bounds.box")
 METHOD = "segment accounting, equation (2)"
 METHOD_IN_BYTES = "segment accounting in bytes"
+STRICT = "equation (3), and the scores that a strict softmax must store"
 
 
 @dataclass(frozen=True)
-class Piece:
+class Piece(Use):
     """One use of a theorem: what a workload does in a box, what is begun free and taken off, what is added."""
 
     form: str  #: which of the workload's boxes it is, as certificates name it
@@ -40,6 +42,8 @@ class Piece:
     charges: tuple[int, int] = (0, 1)  #: q and p, what counts for a cell of H where it is updated, and of the output
     kinds: tuple[Least, ...] = ()  #: a segment touches the least of these: one for each product, else that of the box
     weights: tuple[int, ...] = (1,)  #: work of a multiply-add, by matrix product
+
+    counts_touched = True
 
     @classmethod
     def product(cls, m: int, n: int, k: int, initialised: int = 0, added: int = 0) -> Piece:
@@ -84,6 +88,14 @@ class Piece:
 
         return tuple(use(charge) for charge in sorted({written, (written + p) // 2, p}))
 
+    def proofs(self, goal: Goal) -> tuple[Segments]:
+        """With the best h; scores that are spilled come on top."""
+        return (self.bound(goal.capacity, goal.spilled, STRICT if goal.spilled else None),)
+
+    def weighted(self, widths: Widths) -> tuple[Piece, ...]:
+        """Those of `at`."""
+        return self.at(widths)
+
     def touched(self, work: int) -> int:
         """2^100 times what a segment of so much work touches at least, rounded down."""
         if not self.kinds:
@@ -113,6 +125,8 @@ class Segments(SingleClaim):
     segments: int  #: h
     terms: int  #: sum of x(v_s) less (h - 1) S
     on_top: int = 0  #: stores of intermediates that are certain and not counted by the theorem
+
+    rank = 0
 
     @property
     def theorem(self) -> Theorem:

@@ -24,6 +24,7 @@ as is known: at :math:`D_1 = D_2`, with hardly anything held or as much as fits.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import dataclass
 from functools import cache, lru_cache
 from itertools import pairwise
 from math import log
@@ -33,8 +34,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pebble.bounds.lines import LOG_BITS, ln_above, ln_below
+from pebble.bounds.uses import Goal, Use
 from pebble.bounds.visits import BITS, Product, Slices, VisitBound
 from pebble.units import ceil_div
+from pebble.workloads.widths import Widths
 
 Floats = NDArray[np.float64]
 
@@ -241,21 +244,42 @@ def slice_bound(slices: Slices, capacity: int, wanted: int) -> int:
     return 0
 
 
-def visit_bounds(product: Product | None, capacity: int, wanted: int = 0) -> list[VisitBound]:
+@dataclass(frozen=True)
+class ByVisits(Use):
+    """Theorem 12 of a product, in bytes B6."""
+
+    product: Product
+
+    @property
+    def about(self) -> tuple[Product]:
+        """The product."""
+        return (self.product,)
+
+    def proofs(self, goal: Goal) -> list[VisitBound]:
+        """Where it proves more than the others."""
+        return visit_bounds(self.product, goal.capacity, goal.least)
+
+    def weighted(self, widths: Widths) -> tuple[ByVisits]:
+        """With every value at its width."""
+        return (ByVisits(self.product.at(widths)),)
+
+    def on_sms(self) -> tuple[()]:
+        """Nothing: with atomic adds a cell makes a gap for one store."""
+        return ()
+
+
+def visit_bounds(product: Product, capacity: int, wanted: int = 0) -> list[VisitBound]:
     """Theorem 12, where it proves more than ``wanted``, else nothing: some hundredths of a second where it does.
 
     Parameters
     ----------
-    product : Product, optional
-        None where the workload is none.
+    product : Product
     capacity : int
         S, in what the widths count: values, or bytes.
     wanted : int
         What is proved otherwise, in the same.
     """
     best: list[VisitBound] = []
-    if product is None:
-        return best
     unit = product.widths.unit
     capacity, wanted = capacity // unit, wanted // unit
     for slices in product.slices():

@@ -177,6 +177,7 @@ class VisitBound(InWidths):
     """Theorem 12 on an instance, in bytes B6."""
 
     METHODS = (METHOD, METHOD_IN_BYTES)
+    rank = 4
 
     product: Product
     capacity: int  #: S, in units of the widths, as all that follows

@@ -12,26 +12,15 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
-from pebble.bounds.accounting import KERNEL_BY_KERNEL, Accounting, alone, priced
-from pebble.bounds.base import COMPULSORY, ONCE, LowerBound, SingleClaim, Theorem, all_names
+from pebble.bounds.accounting import KERNEL_BY_KERNEL, Accounting, kernel_uses
+from pebble.bounds.base import COMPULSORY, ONCE, InWidths, LowerBound, SingleClaim, Theorem, all_names
 from pebble.bounds.chain import METHOD_IN_BYTES as CHAIN_METHOD
-from pebble.bounds.lagrangian_bound import METHOD_IN_BYTES as LAGRANGIAN_METHOD
-from pebble.bounds.lagrangian_bound import LagrangianBound
-from pebble.bounds.line_search import METHOD_IN_BYTES as LINE_METHOD
-from pebble.bounds.line_search import LineBound
-from pebble.bounds.lines import LineProblem
 from pebble.bounds.numbers import number
 from pebble.bounds.parts import WorkloadPart
-from pebble.bounds.passes import METHOD_IN_BYTES as PASS_METHOD
-from pebble.bounds.passes import Grid, PassBound
 from pebble.bounds.segments import METHOD_IN_BYTES as METHOD
-from pebble.bounds.segments import Piece, Segments
-from pebble.bounds.visit_search import visit_bounds
-from pebble.bounds.visits import METHOD_IN_BYTES as VISIT_METHOD
-from pebble.bounds.visits import Product, VisitBound
+from pebble.bounds.segments import Piece
+from pebble.bounds.uses import Goal, GroupProof, Use, best_of, weighted
 from pebble.workloads.widths import FastMemory, Widths
-
-Alone = Segments | LineBound | PassBound | LagrangianBound | VisitBound  # what bounds a product, or a chain, by itself
 
 
 def in_bytes(problem: Accounting, bound: LowerBound, memory: FastMemory) -> LowerBound:
@@ -53,13 +42,13 @@ def in_bytes(problem: Accounting, bound: LowerBound, memory: FastMemory) -> Lowe
     """
     if memory.widths.uniform:
         return bound
-    kernels = tuple(_bestalone(kernel, memory) for kernel in _kernels(problem, bound, memory.widths))
-    chain, best = problem.chain, max((bound.bytes // problem.groups, *(kernel.bytes for kernel in kernels)))
-    if chain is not None and kernels and not bound.separate and problem.priced and problem.lines_at(memory.widths):
-        found_by_multipliers = priced(problem, chain, memory.widths, memory.bytes, best)
-        kernels = tuple(
-            kernel._replace(proof=found_by_multipliers[0]) if found_by_multipliers else kernel for kernel in kernels
-        )
+    problems = _kernels(problem, bound, memory.widths)
+    kernels = tuple(kernel.bound(memory.bytes, kernel.least) for kernel in problems)
+    if len(problems) == 1:  # a search pays where it proves more than all that is known
+        (only,), floor = problems, max(bound.bytes // problem.groups, kernels[0].bytes)
+        if (found := only.bound(memory.bytes, floor, slow=True)).proof is not None:
+            kernels = (found,)
+    chain = problem.chain
     proof = WeightedBound(memory.widths, kernels, bound, chained=chain is not None)
     if proof.bytes <= bound.bytes:
         return bound
@@ -67,24 +56,23 @@ def in_bytes(problem: Accounting, bound: LowerBound, memory: FastMemory) -> Lowe
     return replace(bound, bytes=proof.bytes, proof=proof, instance=instance)
 
 
-_STRONGEST = (VISIT_METHOD, LAGRANGIAN_METHOD, PASS_METHOD, LINE_METHOD)  # names a bound that rests on several
-
-
 class KernelProblem(NamedTuple):
     """A product, or a chain, that is bounded by itself where values have widths."""
 
-    pieces: tuple[Piece, ...]
-    lines: tuple[LineProblem, ...]
-    grid: Grid | None
+    uses: tuple[Use, ...]  #: the theorems on it, where values have widths
     least: int  #: bytes that surely move
     times: int  #: how many equal ones there are
-    product: Product | None = None
+
+    def bound(self, capacity: int, floor: int, slow: bool = False) -> KernelBound:
+        """What proves most of it, if more than ``floor``, among the theorems that take a search or the others."""
+        uses = (use for use in self.uses if use.slow == slow)
+        return KernelBound(best_of(uses, Goal(capacity, floor)), self.least, self.times)
 
 
 class KernelBound(NamedTuple):
     """What bounds one of these."""
 
-    proof: Alone | None  #: None where what surely moves is as much
+    proof: GroupProof | None  #: None where what surely moves is as much
     least: int  #: bytes that surely move
     times: int  #: how many equal ones there are
 
@@ -94,45 +82,29 @@ class KernelBound(NamedTuple):
         return self.least if self.proof is None else self.proof.bytes
 
 
-def _bestalone(problem: KernelProblem, memory: FastMemory) -> KernelBound:
-    pieces, lines, grid, least, times, product = problem
-    found: list[Alone] = [*alone(pieces, lines, grid, memory.bytes)]
-    found += visit_bounds(product, memory.bytes, max(least, *(proof.bytes for proof in found)))
-    best = max(found, key=lambda proof: proof.bytes)
-    return KernelBound(best if best.bytes > least else None, least, times)
-
-
 def _kernels(problem: Accounting, bound: LowerBound, widths: Widths) -> list[KernelProblem]:
     """What is bounded by itself, in bytes; nothing where no theorem applies."""
     chain, least = problem.chain, problem.workload.compulsory_bytes // problem.groups
-    if chain is None and problem.pieces:
-        lines, wide = problem.lines_at(widths), problem.product and problem.product.at(widths)
-        return [KernelProblem(problem.pieces[0].at(widths), lines, None, least, problem.groups, wide)]
-    if chain is None:
+    if problem.parts:
         return [_part(part, widths) for part in problem.parts if not problem.computed_once]
-    if bound.recompute:
+    if (chain is not None and bound.recompute) or not problem.uses:
         return []
-    if not bound.separate:
-        grid = None if problem.grid is None else problem.grid.at(widths)
-        return [KernelProblem(chain.pieces_at(widths), problem.lines_at(widths), grid, least, problem.groups)]
-    (first, _), (second, _) = chain.kernels  # the first stores the cells of H complete, the second reads them
+    if chain is None or not bound.separate:
+        return [KernelProblem(weighted(problem.uses, widths), least, problem.groups)]
+    # the first stores the cells of H complete, the second reads them
     m, k, f, l, cells, streams, w = chain.m, chain.k, chain.f, chain.l, chain.cells, chain.streams, widths.read
-    inside, lines = Widths(w, widths.hidden, widths.hidden, w), problem.kernel_lines
+    inside = Widths(w, widths.hidden, widths.hidden, w)
     surely = w * (m * k + streams * k * f + cells), w * (cells + f * l) + widths.written * m * l
-    return [
-        KernelProblem(first.at(inside), tuple(item.at(inside) for item in lines[:1]), None, surely[0], problem.groups),
-        KernelProblem(
-            second.at(widths), tuple(element.at(widths) for element in lines[1:]), None, surely[1], problem.groups
-        ),
-    ]
+    each = zip(kernel_uses(chain), (inside, widths), surely, strict=True)
+    return [KernelProblem(weighted(uses, of), moved, problem.groups) for uses, of, moved in each]
 
 
 def _part(part: WorkloadPart, widths: Widths) -> KernelProblem:
     """One product among several: its inputs once, its outputs once, what is added to once more."""
-    piece = part.pieces[0]
-    box, lines = piece.box, tuple(problem.at(widths) for problem in part.lines)
+    (piece,) = part.of(Piece)
+    box = piece.box
     least = widths.read * (box.rows + box.cols) * box.depth + widths.written * (box.rows * box.cols + piece.added)
-    return KernelProblem(piece.at(widths), lines, None, least, part.count, part.product and part.product.at(widths))
+    return KernelProblem(weighted(part.uses, widths), least, part.count)
 
 
 @dataclass(frozen=True)
@@ -147,9 +119,10 @@ class WeightedBound(SingleClaim):
     @property
     def method(self) -> str:
         """What the bound is called."""
-        used = {kernel.proof.method for kernel in self.kernels if kernel.proof is not None}
+        proofs: list[object] = [kernel.proof for kernel in self.kernels]
+        named = [proof for proof in proofs if isinstance(proof, InWidths)]
         plain = CHAIN_METHOD if self.chained and not self.values.separate else METHOD
-        strongest = next((item for item in _STRONGEST if item in used), plain)
+        strongest = max(named, key=lambda proof: proof.rank).METHODS[1] if named else plain
         return strongest + KERNEL_BY_KERNEL * self.values.separate
 
     @property

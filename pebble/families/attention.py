@@ -26,9 +26,8 @@ from dataclasses import replace
 from fractions import Fraction
 from typing import Generic, TypeVar
 
-from pebble.bounds import Accounting, Chain, Grid
+from pebble.bounds import Accounting, Chain, Grid, StrictSoftmax, chain_uses
 from pebble.bounds.chain import SEPARATE
-from pebble.bounds.chain_lines import chain_problems, kernel_problems
 from pebble.cdag.attention import attention_dag
 from pebble.cdag.catalogue import SUMS, DagFamily
 from pebble.errors import InfeasibleError, InputError
@@ -127,12 +126,12 @@ class AttentionFamily(SoftmaxFamily[Attention]):
         m, k, f, l = workload.stacked_queries, workload.head_dim, workload.keys, workload.value_dim
         scores = workload.group * workload.pairs_per_head
         chain = Chain(m, k, f, l, scores, hidden="the scores")
+        grid = Grid.causal(workload.queries, f, k, l, workload.group) if workload.causal else Grid.full(m, k, f, l)
+        groups = workload.groups
+        surely = StrictSoftmax(workload.compulsory_elements // groups, workload.flops // (2 * groups))
         return Accounting(
             workload,
-            chain.pieces,
-            chain_problems(chain),
-            kernel_problems(chain),
-            Grid.causal(workload.queries, f, k, l, workload.group) if workload.causal else Grid.full(m, k, f, l),
+            chain_uses(chain, grid, surely),
             groups=workload.groups,
             chain=chain,
             spilled=lambda capacity: strict_spills(workload, capacity),

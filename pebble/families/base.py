@@ -10,7 +10,6 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Callable, Hashable, Mapping, Sequence
-from dataclasses import replace
 from typing import Any, ClassVar, Generic, TypeVar, cast
 
 from pebble.bounds import Accounting, Formula, LowerBound, in_bytes, lower_bound, separate_bound
@@ -134,8 +133,8 @@ class Family(OnSeveralSms[W], Generic[W]):
         problem = self.accounting(workload)
         if memory is None:
             return lower_bound(problem, capacity, recompute)
-        # prices are looked for where lines prove more, in bytes or in values
-        plain = replace(problem, priced=False)
+        # a search pays where the others prove more, in bytes or in values
+        plain = problem.quick
         values = lower_bound(plain, capacity, recompute)
         if in_bytes(plain, values, memory) is values:
             values = lower_bound(problem, capacity, recompute)

@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections import Counter
 from itertools import product
 
-from pebble.bounds import Accounting, Box, Formula, LineProblem, Lines, Piece
+from pebble.bounds import Accounting, Box, ByLines, Formula, LineProblem, Lines, Piece
 from pebble.bounds.published import convolution_formula
 from pebble.cdag.catalogue import DagFamily
 from pebble.cdag.products import conv2d_dag
@@ -52,8 +52,7 @@ class Conv2dFamily(Family[Conv2d]):
         method = "segment accounting for a convolution"
         return Accounting(
             workload,
-            (Piece("convolution", method, box, (workload.multiply_adds,), whole_numbers=False),),
-            _lines(workload),
+            (Piece("convolution", method, box, (workload.multiply_adds,), whole_numbers=False), *_lines(workload)),
             game="the convolution, one multiply-add per output pixel, output channel and tap, in any order",
             symbols={"pixels": box.rows, "channels": box.cols, "taps": box.depth, "R": box.overlap},
             instance={"pixels": workload.pixels, "taps": workload.taps, "overlap": workload.overlap},
@@ -72,7 +71,7 @@ class Conv2dFamily(Family[Conv2d]):
         return self.dag_of(conv2d_dag, "in-channels x out-channels", example, "convolution without padding")
 
 
-def _lines(workload: Conv2d) -> tuple[LineProblem, ...]:
+def _lines(workload: Conv2d) -> tuple[ByLines, ...]:
     """Inputs by how many pairs of a pixel and a tap they stand for; nothing where the kernel is wide."""
     if workload.overlap > _MOST_OVERLAP**2 or workload.kernel > _WIDEST:
         return ()
@@ -87,7 +86,7 @@ def _lines(workload: Conv2d) -> tuple[LineProblem, ...]:
     )
     weights = Lines("W", channels * workload.taps, workload.pixels)
     outputs = Lines("Y", channels * workload.pixels, workload.taps, again=2)
-    return (LineProblem("convolution", (*inputs, weights, outputs), workload.multiply_adds),)
+    return (ByLines(LineProblem("convolution", (*inputs, weights, outputs), workload.multiply_adds)),)
 
 
 def _readers(outputs: int, kernel: int, stride: int) -> Counter[int]:

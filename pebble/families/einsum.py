@@ -50,7 +50,7 @@ class EinsumFamily(Family[Einsum]):
             return Accounting(workload, parts=(part,), game=game, symbols=symbols)
         return Accounting(
             workload,
-            projections=_projections(workload),
+            _projections(workload),
             groups=nest.groups,
             computed_once=bool(nest.summed_first),
             game=game,

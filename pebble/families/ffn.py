@@ -9,8 +9,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from fractions import Fraction
 
-from pebble.bounds import Accounting, Chain, Formula, Grid
-from pebble.bounds.chain_lines import chain_problems, kernel_problems
+from pebble.bounds import Accounting, Chain, Formula, Grid, chain_uses
 from pebble.bounds.published import chain_formula
 from pebble.cdag.catalogue import DagFamily
 from pebble.cdag.products import ffn_dag
@@ -65,10 +64,7 @@ class FfnFamily(KernelFamily[Ffn, FfnSchedule]):
         chain = self.chain(workload)
         return Accounting(
             workload,
-            chain.pieces,
-            chain_problems(chain),
-            kernel_problems(chain),
-            Grid.full(chain.m, chain.k, chain.f, chain.l, chain.gated),
+            chain_uses(chain, Grid.full(chain.m, chain.k, chain.f, chain.l, chain.gated)),
             chain=chain,
             game="$H := \\mathrm{act}(A B)$ and $Y := H D$ with $A$ ($m \\times k$), $B$ ($k \\times f$), $D$ ($f "
             "\\times l$), multiply-adds in any order; $H$ need never be in slow memory",

@@ -12,7 +12,7 @@ from dataclasses import replace
 from fractions import Fraction
 from typing import Any
 
-from pebble.bounds import Accounting, Formula, LineProblem, Piece, Product
+from pebble.bounds import Accounting, Formula, product_uses
 from pebble.bounds.memories import busiest_sm_elements
 from pebble.bounds.published import compulsory_formula, product_formulas, words_per_processor
 from pebble.cdag.catalogue import DagFamily
@@ -76,9 +76,7 @@ class GemmFamily(KernelFamily[Gemm, TileOrder]):
         sizes = {"m": m, "n": n, "k": k}
         return Accounting(
             workload,
-            (Piece.product(m, n, k, added=m * n if workload.accumulate else 0),),
-            (LineProblem.product(m, n, k, (1, 1, 2 if workload.accumulate else 1)),),
-            product=Product(m, n, k, workload.accumulate),
+            product_uses(m, n, k, workload.accumulate),
             game="$C$ ($m \\times n$) $:= A$ ($m \\times k$) $B$ ($k \\times n$), one multiply-add $C_{ij} "
             "\\mathrel{+}= A_{il} B_{lj}$ per triple $(i, j, l)$, in any order",
             symbols=sizes,

@@ -11,7 +11,7 @@ from collections import Counter
 from collections.abc import Hashable, Sequence
 from dataclasses import replace
 
-from pebble.bounds import Accounting, LineProblem, Piece, Product, WorkloadPart
+from pebble.bounds import Accounting, WorkloadPart
 from pebble.cdag.catalogue import DagFamily
 from pebble.cdag.products import grouped_dag
 from pebble.families.base import KernelFamily
@@ -118,10 +118,7 @@ class GroupedFamily(KernelFamily[GroupedGemm, TileOrder]):
 
 def product_part(name: str, gemm: Gemm, count: int) -> WorkloadPart:
     """Equal products, each by itself."""
-    piece = Piece.product(gemm.m, gemm.n, gemm.k, added=gemm.m * gemm.n if gemm.accumulate else 0)
-    lines = LineProblem.product(gemm.m, gemm.n, gemm.k, (1, 1, 2 if gemm.accumulate else 1))
-    product = Product(gemm.m, gemm.n, gemm.k, gemm.accumulate)
-    return WorkloadPart(name, (piece,), gemm.compulsory_elements, count, (lines,), product)
+    return WorkloadPart(name, GEMM.accounting(gemm).uses, gemm.compulsory_elements, count)
 
 
 GROUPED = GroupedFamily()

@@ -26,7 +26,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from pebble.bounds import Accounting, Box, LineProblem, Lines, LowerBound, Piece, lower_bound
+from pebble.bounds import Accounting, Box, ByLines, LineProblem, Lines, LowerBound, Piece, lower_bound
 from pebble.bounds.chain_lines import Hidden
 from pebble.cdag.attention import latent_dag
 from pebble.cdag.catalogue import SUMS, DagFamily
@@ -88,8 +88,7 @@ class LatentFamily(SoftmaxFamily[LatentAttention]):
         )
         return Accounting(
             workload,
-            (piece,),
-            (LineProblem("latent", kinds, m * seen * (k + l), (f - seen) * k, _PRICES),),
+            (piece, ByLines(LineProblem("latent", kinds, m * seen * (k + l), (f - seen) * k, _PRICES))),
             groups=workload.groups,
             computed_once=True,
             game="per sequence, with the queries of all heads stacked: $H := \\mathrm{softmax}(A B)$ and $Y := H D$ "

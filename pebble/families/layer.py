@@ -13,7 +13,7 @@ from collections.abc import Iterable
 from dataclasses import replace
 from typing import Any
 
-from pebble.bounds import Accounting, LineProblem, LowerBound, Piece, WorkloadPart, sum_of_kernels
+from pebble.bounds import Accounting, ByLines, LineProblem, LowerBound, Piece, WorkloadPart, sum_of_kernels
 from pebble.bounds.chain_lines import chain_problems
 from pebble.families.attention import ATTENTION
 from pebble.families.base import Family
@@ -59,13 +59,15 @@ class LayerFamily(Family[TransformerLayer]):
         handed = mlp.tokens * mlp.d_model
         parts = (
             _product("qkv", qkv, own_input=True),
-            WorkloadPart("attention", _less(ATTENTION.accounting(attention).pieces, inside), 0, attention.groups),
+            WorkloadPart("attention", _less(ATTENTION.accounting(attention).of(Piece), inside), 0, attention.groups),
             _product("o", projection),
             WorkloadPart(
                 "mlp",
-                _less(FFN.accounting(mlp).pieces, handed),
+                (
+                    *_less(FFN.accounting(mlp).of(Piece), handed),
+                    *map(ByLines, chain_problems(FFN.chain(mlp), own_input=False)),
+                ),
                 mlp.compulsory_elements - handed,
-                lines=chain_problems(FFN.chain(mlp), own_input=False),
             ),
         )
         return Accounting(
@@ -97,10 +99,8 @@ def _product(name: str, gemm: Gemm, own_input: bool = False) -> WorkloadPart:
     """A product whose result, and perhaps whose input, is handed over."""
     m, n, k = gemm.m, gemm.n, gemm.k
     initialised = m * n + (0 if own_input else m * k)
-    lines = LineProblem.product(m, n, k, (int(own_input), 1, 0))
-    return WorkloadPart(
-        name, (Piece.product(m, n, k, initialised),), k * n + (m * k if own_input else 0), lines=(lines,)
-    )
+    uses = Piece.product(m, n, k, initialised), ByLines(LineProblem.product(m, n, k, (int(own_input), 1, 0)))
+    return WorkloadPart(name, uses, k * n + (m * k if own_input else 0))
 
 
 def _less(pieces: Iterable[Piece], handed_over: int) -> tuple[Piece, ...]:

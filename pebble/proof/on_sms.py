@@ -89,14 +89,14 @@ def _as_one(problem: Accounting, capacity: int) -> tuple[int, dict[str, Any]]:
     bound = lower_bound(problem, capacity)
     if isinstance(bound.proof, Segments | LineBound) or bound.proof.claim() == {"theorem": "compulsory"}:
         return bound.elements, bound.proof.claim()
-    pieces = [piece.bound(capacity, problem.spilled(capacity)) for piece in problem.pieces]
+    pieces = [piece.bound(capacity, problem.spilled(capacity)) for piece in problem.of(Piece)]
     best = max(pieces, key=lambda proof: proof.elements)
     return problem.groups * best.elements, best.claim()
 
 
 def _apart(problem: Accounting, capacity: int) -> Segments:
     """The best segment bound over the reals, which are concave."""
-    pieces: list[Piece] = [replace(piece, whole_numbers=False) for piece in problem.pieces]
+    pieces: list[Piece] = [replace(piece, whole_numbers=False) for piece in problem.of(Piece)]
     return max((piece.bound(capacity) for piece in pieces), key=lambda proof: proof.elements)
 
 

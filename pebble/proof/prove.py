@@ -253,7 +253,7 @@ def _game(stated: Statement, problem: Accounting, bound: LowerBound) -> str:
     if stated.option.get("accumulate_into"):
         begins = "the accumulator starts in slow memory with the value that is added to."
     again = "Values may be computed again" if bound.recompute else "No value is computed twice"
-    if problem.chain is None and not problem.computed_once:
+    if problem.recomputation_is_idle:
         again += ": only one completion of each output is useful, so it does not help"
     names = {name: name if len(name) == 1 else "\\text{" + name.replace("_", "\\_") + "}" for name in problem.symbols}
     sizes = ",\\quad ".join(f"{names[name]} = {number(size)}" for name, size in problem.symbols.items())

@@ -17,12 +17,12 @@ a load by each reader.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
-from pebble.bounds import Accounting
+from pebble.bounds import Accounting, Goal, Use
 from pebble.errors import InfeasibleError, InputError, PebbleError
 from pebble.families import accounting, family_of
 from pebble.graphs.graph import Graph, Operation
@@ -324,10 +324,13 @@ def _bound(workload: Workload, machine: Machine) -> tuple[int, str]:
 def _segments(problem: Accounting, capacity: int) -> int:
     """Values moved at least by the segment theorems, of all groups or parts; 0 where none applies."""
     if problem.parts:
-        return sum(part.count * max(piece.bound(capacity).elements for piece in part.pieces) for part in problem.parts)
-    proofs = [piece.bound(capacity).elements for piece in problem.pieces]
-    proofs += [nest.bound(capacity).elements for nest in problem.projections]
-    return problem.groups * max(proofs, default=0)
+        return sum(part.count * _of_segments(part.uses, capacity) for part in problem.parts)
+    return problem.groups * _of_segments(problem.uses, capacity)
+
+
+def _of_segments(uses: Iterable[Use], capacity: int) -> int:
+    goal = Goal(capacity)
+    return max((proof.elements for use in uses if use.counts_touched for proof in use.proofs(goal)), default=0)
 
 
 def _peak(machine: Machine, dtype: str, sums: str) -> float | None:

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
+from pebble.bounds import Piece
 from pebble.bounds import lower_bound as bound_of
 from pebble.cdag.attention import attention_dag
 from pebble.errors import InfeasibleError
@@ -95,7 +94,7 @@ def test_targets(n: int, capacity: int, least: float) -> None:
 def test_flash_attention_is_within_five_per_cent() -> None:
     attention = Attention(32768, 32768, 128)
     bound = lower_bound(attention, 116_736)
-    assert accounting(attention).pieces[0].bound(116_736).segments in (5163, 5164)
+    assert accounting(attention).of(Piece)[0].bound(116_736).segments in (5163, 5164)
     assert in_values(best_attention_schedule, attention, 116_736).elements <= 1.05 * bound.elements
 
 
@@ -114,9 +113,9 @@ def test_scores_that_a_strict_softmax_must_store() -> None:
     # causal: rows of 7, 8, 9, 10 scores, at most 7 held
     assert strict_spills(Attention(4, 10, 1, softmax="strict", causal=True), 8) == 0 + 1 + 2 + 3
     assert strict_spills(Attention(4, 10, 1), 3) == 0
-    spec = replace(accounting(Attention(64, 4096, 64, softmax="strict")), priced=False)
+    spec = accounting(Attention(64, 4096, 64, softmax="strict")).quick
     strict = bound_of(spec, 2048)
-    online = accounting(Attention(64, 4096, 64)).pieces[0].bound(2048)
+    online = accounting(Attention(64, 4096, 64)).of(Piece)[0].bound(2048)
     assert strict.elements == online.elements + 64 * (4096 - 2047)
 
 

@@ -37,7 +37,7 @@ rents = st.floats(1, 2).map(lambda x: int(x * ONE))
 @pytest.fixture(autouse=True)
 def without_prices(monkeypatch: pytest.MonkeyPatch) -> None:
     """These tests are about the other theorems; certificates of Theorem 10 have tests of their own."""
-    monkeypatch.setattr("pebble.bounds.accounting.lagrangian_bound", lambda *_: None)
+    monkeypatch.setattr("pebble.bounds.lagrangian_choice.lagrangian_bound", lambda *_: None)
 
 
 def compositions(total: int, most: int) -> Iterator[tuple[int, ...]]:
@@ -136,19 +136,19 @@ SHAPES = [(1, 1, 1, 1), (2, 1, 2, 1), (2, 2, 1, 2), (1, 2, 2, 2), (2, 2, 2, 1), 
 
 @pytest.mark.parametrize("shape", SHAPES)
 def test_below_the_optima_of_chains(shape: tuple[int, int, int, int]) -> None:
-    (problem,) = accounting(Ffn(*shape)).lines
+    (problem,) = accounting(Ffn(*shape)).of(LineProblem)
     no_cut_exceeds(problem, optima_of(shape))
 
 
 def test_below_the_optima_of_two_by_two_matrices() -> None:
-    (problem,) = accounting(Ffn(2, 2, 2, 2)).lines
+    (problem,) = accounting(Ffn(2, 2, 2, 2)).of(LineProblem)
     no_cut_exceeds(problem, dict(enumerate(CHAIN_OF_TWOS, start=3)))
 
 
 @pytest.mark.parametrize("shape", [(2, 1, 2, 1), (1, 2, 2, 1), (1, 1, 2, 2)])
 @pytest.mark.parametrize("variant", ["one-shot", "one-shot-sliding"])
 def test_below_the_optima_with_a_value_for_each_partial_sum(shape: tuple[int, ...], variant: str) -> None:
-    (problem,) = accounting(Ffn(*shape)).lines
+    (problem,) = accounting(Ffn(*shape)).of(LineProblem)
     no_cut_exceeds(problem, optima_of(shape, False, variant))
 
 
@@ -162,7 +162,7 @@ def test_below_the_optima_of_gated_chains(shape: tuple[int, ...]) -> None:
 @pytest.mark.parametrize("shape", [(1, 2, 1), (2, 2, 1), (1, 2, 2), (2, 1, 2), (2, 3, 1)])
 @pytest.mark.parametrize("softmax", ["online", "strict"])
 def test_below_the_optima_of_attention(shape: tuple[int, int, int], softmax: str) -> None:
-    (problem,) = accounting(Attention(*shape)).lines
+    (problem,) = accounting(Attention(*shape)).of(LineProblem)
     dag = attention_dag(*shape, softmax=softmax)
     optima = {}
     for capacity in range(4, 12):
@@ -188,7 +188,7 @@ def test_below_every_ffn_schedule(m: int, k: int, f: int, l: int, gated: bool, c
             *(s.elements for s in in_values(ffn_schedules, ffn, capacity)),
         ]
     )
-    for problem in accounting(ffn).lines:
+    for problem in accounting(ffn).of(LineProblem):
         assert line_bound(problem, capacity).elements <= best
 
 
@@ -199,7 +199,7 @@ def test_below_every_attention_schedule(
 ) -> None:
     attention = Attention(queries, keys, d, heads=heads[0], kv_heads=heads[1])
     capacity = max(3 * d + 6, int(exp(logarithm)))
-    (problem,) = accounting(attention).lines
+    (problem,) = accounting(attention).of(LineProblem)
     best = in_values(best_attention_schedule, attention, capacity)
     assert attention.groups * line_bound(problem, capacity).elements <= best.elements
 

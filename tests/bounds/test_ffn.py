@@ -6,6 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from pebble.bounds import Piece
 from pebble.cdag.products import ffn_dag
 from pebble.errors import InfeasibleError
 from pebble.families import accounting, lower_bound
@@ -123,7 +124,7 @@ def test_widths_are_counted_where_they_surely_move() -> None:
 
 
 def test_certificate_recomputes() -> None:
-    certificate = accounting(Ffn(8192, 4096, 11008)).pieces[0].bound(40 * MIB).to_json()
+    certificate = accounting(Ffn(8192, 4096, 11008)).of(Piece)[0].bound(40 * MIB).to_json()
     m, f, depth = certificate["box"]
     assert (m, f, depth, certificate["products"]) == (8192, 11008, 8192, 8192 * 11008 * 8192)
     value = certificate["segment_terms"] - certificate["cells_begun_and_not_stored"]

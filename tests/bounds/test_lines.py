@@ -138,7 +138,7 @@ CONVOLUTIONS = [(1, 1, 1, 3, 3, 2, 1), (1, 1, 2, 2, 3, 2, 1), (1, 2, 1, 2, 3, 1,
 @pytest.mark.parametrize("shape", CONVOLUTIONS)
 def test_below_the_optimum_of_a_convolution(shape: tuple[int, ...]) -> None:
     workload = Conv2d(*shape)
-    (problem,) = accounting(workload).lines
+    (problem,) = accounting(workload).of(LineProblem)
     for capacity in (3, 4, 6, 8):
         result = solve(conv2d_dag(*shape[:6], stride=shape[6]), capacity, "in-place", "auto", 1.0)
         assert result.upper_bound is not None
@@ -156,7 +156,7 @@ def test_inputs_of_a_convolution_by_how_often_they_are_read(
     batch: int, ins: int, outs: int, more: int, wider: int, kernel: int, stride: int
 ) -> None:
     workload = Conv2d(batch, ins, outs, kernel + more, kernel + more + wider, kernel, stride)
-    problems = accounting(workload).lines
+    problems = accounting(workload).of(LineProblem)
     assert problems
     counted: Counter[int] = Counter()
     along = [Counter(o * stride + tap for o in range(side) for tap in range(kernel)) for side in workload.out_sides]
@@ -190,7 +190,7 @@ side = st.one_of(st.integers(1, 12), st.integers(1, 300), st.floats(0, 11).map(l
 @given(side, side, side, st.floats(1.1, 16).map(lambda x: int(exp(x))), st.booleans())
 def test_below_every_schedule(m: int, n: int, k: int, capacity: int, accumulate: bool) -> None:
     gemm = Gemm(m, n, k, accumulate=accumulate)
-    (problem,) = accounting(gemm).lines
+    (problem,) = accounting(gemm).of(LineProblem)
     assert line_bound(problem, capacity).elements <= in_values(best_gemm_schedule, gemm, capacity).elements
 
 

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pebble.bounds import Box, LowerBound, memories
+from pebble.bounds import Box, LineProblem, LowerBound, memories
 from pebble.bounds.box import sum_of_shares
 from pebble.bounds.groupings import Grouping, best_program, groupings
 from pebble.bounds.memories import balanced_share
@@ -356,8 +356,8 @@ def test_partial_sums_of_several_sms_may_meet_in_slow_memory(m: int, k: int, f: 
 
 def test_a_layer_of_several_sms_is_charged_a_store_for_a_partial_sum() -> None:
     terms = accounting(TransformerLayer(4096, 1024, 4096, 16, 4, 64))
-    assert any(len(problem.prices) > 1 for part in terms.parts for problem in part.lines)
-    assert all(problem.prices == (1.0,) for part in memories.of_sms(terms).parts for problem in part.lines)
+    assert any(len(problem.prices) > 1 for part in terms.parts for problem in part.of(LineProblem))
+    assert all(problem.prices == (1.0,) for part in memories.of_sms(terms).parts for problem in part.of(LineProblem))
 
 
 @pytest.mark.parametrize("causal", [False, True])

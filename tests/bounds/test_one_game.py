@@ -7,11 +7,10 @@ import random
 
 import pytest
 
-from pebble.bounds import Accounting, LowerBound, Piece, Proof, WeightedBound
+from pebble.bounds import Accounting, Goal, LowerBound, Piece, WeightedBound
 from pebble.bounds.lagrangian import lagrangian_chains
 from pebble.bounds.lagrangian_choice import prices_at
-from pebble.bounds.line_search import line_bound
-from pebble.bounds.pass_search import pass_bound
+from pebble.bounds.uses import GroupProof, weighted
 from pebble.certificate import RefusedError, check
 from pebble.errors import InfeasibleError
 from pebble.families import accounting, family_of
@@ -46,11 +45,10 @@ def some_capacity(rnd: random.Random, workload: Workload) -> int:
     return int(3 * (sum(operand.elements for operand in workload.operands) + 3) ** rnd.uniform(0, 1.05))
 
 
-def proofs(told: Accounting, widths: Widths, capacity: int) -> list[Proof]:
+def proofs(told: Accounting, widths: Widths, capacity: int) -> list[GroupProof]:
     """What each theorem says of a group by itself, in units of the widths; segments have tests of their own."""
-    results: list[Proof] = [line_bound(problem, capacity) for problem in told.lines_at(widths)]
-    passes = None if told.grid is None else pass_bound(told.grid.at(widths), capacity)
-    return results if passes is None else [*results, passes]
+    uses = (use for use in weighted(told.uses, widths) if not use.slow and not use.counts_touched)
+    return [proof for use in uses for proof in use.proofs(Goal(capacity))]
 
 
 @pytest.mark.parametrize("seed", SEEDS)
@@ -76,7 +74,7 @@ def pieces(told: Accounting, widths: Widths) -> tuple[Piece, ...]:
     """The uses of the segment theorems in bytes."""
     if told.chain is not None:
         return told.chain.pieces_at(widths)
-    return tuple(use for piece in told.pieces for use in piece.at(widths))
+    return tuple(use for piece in told.of(Piece) for use in piece.at(widths))
 
 
 def test_prices_grow_with_the_widths() -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -174,7 +173,7 @@ def test_a_layer_is_its_kernels() -> None:
 def test_what_a_layer_hands_over_is_taken_off() -> None:
     """Where a theorem bounds every kernel: QKV twice, the heads' outputs twice, the projection's result twice."""
     layer, capacity = TransformerLayer(512, 512, 1024, 8, 4, 64, 32, gated=False), 3000
-    kernels = [bound_of(replace(accounting(kernel), priced=False), capacity) for kernel in layer.kernels]
+    kernels = [bound_of(accounting(kernel).quick, capacity) for kernel in layer.kernels]
     assert all(type(kernel.proof).__name__ in ("Segments", "LineBound") for kernel in kernels)
     qkv = 512 * (8 * 64 + 4 * 64 + 4 * 32)
     heads, projected = 512 * 8 * 32, 512 * 512

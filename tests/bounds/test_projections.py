@@ -15,6 +15,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import pebble
+from pebble.bounds import Piece
 from pebble.bounds.projections import Projections, Weights
 from pebble.cdag.einsum import einsum_dag
 from pebble.certificate import RefusedError, check
@@ -207,7 +208,7 @@ def test_two_operands_are_products_and_theorem_11_agrees_with_theorem_1(
     assert lower_bound(w, capacity).elements == lower_bound(same, capacity).elements
     nest = w.nest.within_a_group()
     mine = projections_of(nest, ()).bound(capacity).elements
-    box = accounting(same).parts[0].pieces[0] if batch > 1 else accounting(same).pieces[0]
+    box = accounting(same).parts[0].of(Piece)[0] if batch > 1 else accounting(same).of(Piece)[0]
     known, _ = box.box.bound(m * n * k, capacity, whole_numbers=False)
     assert mine <= known + 1
     assert max(mine, w.compulsory_elements // batch) >= known - 5 - known // 50

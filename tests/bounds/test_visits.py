@@ -281,8 +281,8 @@ def test_a_batch_adds_up() -> None:
 def test_not_with_atomic_adds() -> None:
     """A cell then leaves for one store."""
     spec = of_sms(accounting(GroupedGemm((300,) * 3, 20000, 400)))
-    assert of_sms(accounting(Gemm(300, 20000, 400))).product is None
-    assert all(part.product is None for part in spec.parts)
+    assert not of_sms(accounting(Gemm(300, 20000, 400))).of(Product)
+    assert not any(part.of(Product) for part in spec.parts)
 
 
 def test_a_product_that_fits_moves_no_more_than_it_must() -> None:

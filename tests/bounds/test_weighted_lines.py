@@ -15,7 +15,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pebble.bounds import Chain, LineProblem, line_bound
+from pebble.bounds import Chain, LineProblem, Piece, line_bound
 from pebble.bounds.chain_lines import Hidden, chain_problems, weighed_problems
 from pebble.bounds.line_search import best_mu
 from pebble.bounds.lines import BITS, LOG_BITS, MULTIPLIER_BITS, Cut
@@ -261,7 +261,7 @@ def test_below_every_product_schedule(m: int, n: int, k: int, added: bool, width
     gemm = Gemm(m, n, k, accumulate=added)
     memory = FastMemory(2 * widths.read + widths.partial + capacity, widths)
     least = min(schedule.bytes for schedule in blocked_products(gemm, memory))
-    for problem in accounting(gemm).lines:
+    for problem in accounting(gemm).of(LineProblem):
         assert line_bound(problem.at(widths), memory.bytes).bytes <= least
 
 
@@ -293,7 +293,7 @@ def test_one_width_is_the_theorem_of_chains(
     """With the same numbers: as much, or more where many segments touch a cell."""
     ffn = Ffn(m, k, f, l, gated)
     wide = chain_problems(chain_of(ffn), Widths(width, width, width, width))
-    for classic, same in zip(accounting(ffn).lines, wide, strict=True):
+    for classic, same in zip(accounting(ffn).of(LineProblem), wide, strict=True):
         bound = line_bound(classic, capacity)
         assert elements(same, capacity, bound.cut) >= bound.elements
 
@@ -305,15 +305,15 @@ def test_never_rises_with_the_capacity(m: int, n: int, k: int, widths: Widths, c
     problem = accounting(gemm)
     bounds = []
     for size in (capacity, capacity + 1 + int(more * capacity)):
-        pieces = (piece.bound(size).bytes for piece in problem.pieces[0].at(widths))
-        bounds.append(max(*pieces, line_bound(problem.lines[0].at(widths), size).bytes))
+        pieces = (piece.bound(size).bytes for piece in problem.of(Piece)[0].at(widths))
+        bounds.append(max(*pieces, line_bound(problem.of(LineProblem)[0].at(widths), size).bytes))
     assert bounds[1] <= bounds[0] * (1 + 1e-6)
 
 
 @settings(deadline=None, max_examples=60)
 @given(side, side, side, some_widths, sizes, st.integers(1, 4))
 def test_wider_partial_sums_prove_no_less(m: int, n: int, k: int, widths: Widths, capacity: int, more: int) -> None:
-    (problem,) = accounting(Gemm(m, n, k)).lines
+    (problem,) = accounting(Gemm(m, n, k)).of(LineProblem)
     results = [
         line_bound(problem.at(replace(widths, partial=widths.partial + x)), capacity + 99).bytes for x in (0, more)
     ]
@@ -332,7 +332,7 @@ def test_anchors() -> None:
         (Gemm(8192, 8192, 8192), 40, 606_900_000),
         (Gemm(4096, 128256, 8192), 40, 4_617_000_000),
     ):
-        assert line_bound(accounting(workload).lines[0].at(BF16), mebibytes * 2**20).bytes >= least
+        assert line_bound(accounting(workload).of(LineProblem)[0].at(BF16), mebibytes * 2**20).bytes >= least
     for ffn, mebibytes, least in (
         (Ffn(8192, 4096, 11008), 6, 1_984_000_000),
         (Ffn(8192, 4096, 11008), 50, 518_000_000),  # 500,600,000 with products of one weight
@@ -344,7 +344,7 @@ def test_anchors() -> None:
 def test_a_width_that_is_too_large_would_be_noticed() -> None:
     """Schedules are near enough: with partial sums, or complete outputs, at twice their width a bound is above one."""
     gemm, size = Gemm(2000, 2000, 2000), 2**16
-    (problem,), narrow = accounting(gemm).lines, Widths(2, 2, 2, 2)
+    (problem,), narrow = accounting(gemm).of(LineProblem), Widths(2, 2, 2, 2)
     least = min(schedule.bytes for schedule in blocked_products(gemm, FastMemory(size, narrow)))
     assert line_bound(problem.at(narrow), size).bytes <= least
     assert line_bound(problem.at(replace(narrow, partial=4)), size).bytes > least

@@ -116,8 +116,7 @@ def test_below_every_attention_schedule(
 ) -> None:
     workload = Attention(queries, max(keys, queries) if causal else keys, d, v, causal=causal)
     capacity = max(32, int(max(queries, keys) * (widths.read * d + widths.partial * v) / passes))
-    grid = accounting(workload).grid
-    assert grid is not None
+    (grid,) = accounting(workload).of(Grid)
     surely = widths.read * (queries * d + workload.keys * (d + v)) + widths.written * queries * v
     try:
         best = family_of(workload).best_schedule(workload, FastMemory(capacity, widths))

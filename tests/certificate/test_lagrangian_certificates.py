@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from pebble.bounds import line_bound
+from pebble.bounds import LineProblem, line_bound
 from pebble.certificate import RefusedError, check
 from pebble.certificate.lagrangian_lines import LINES, Units, prove_lagrangian
 from pebble.families import accounting
@@ -44,7 +44,7 @@ def test_what_is_proved_is_below_schedules_and_no_more_is_taken(form: str) -> No
     assert f"{claim['elements']:,} elements" in check(document)[0]
     assert claim["elements"] <= in_values(best_ffn_schedule, workload, CAPACITY).elements
     if form == "chain":  # more than without kinds of segments
-        assert claim["elements"] > line_bound(accounting(workload).lines[0], CAPACITY).elements
+        assert claim["elements"] > line_bound(accounting(workload).of(LineProblem)[0], CAPACITY).elements
     claim["elements"] += 1
     with pytest.raises(RefusedError, match="elements moved, at least"):
         check(document)
@@ -55,7 +55,7 @@ def test_what_is_proved_is_below_schedules_and_no_more_is_taken(form: str) -> No
     [((8192, 4096, 11008, 4096), 6 * 2**19), ((8192, 8192, 28672, 8192), 72 * 2**19), ((64, 64, 64, 64), 300)],
 )
 def test_one_price_for_all_kinds_proves_no_more_than_lines_without_prices(shape: Shape, capacity: int) -> None:
-    (problem,) = accounting(Ffn(*shape)).lines
+    (problem,) = accounting(Ffn(*shape)).of(LineProblem)
     lines = line_bound(problem, capacity)
     prices = lines.cut.mu / 2**64, lines.cut.rho / 2**64
     result = {

@@ -39,7 +39,7 @@ INSTANCES: dict[str, tuple[Workload, str]] = {
 @pytest.fixture(autouse=True)
 def without_prices(monkeypatch: pytest.MonkeyPatch) -> None:
     """These tests are about the other theorems; certificates of Theorem 10 have tests of their own."""
-    monkeypatch.setattr("pebble.bounds.accounting.lagrangian_bound", lambda *_: None)
+    monkeypatch.setattr("pebble.bounds.lagrangian_choice.lagrangian_bound", lambda *_: None)
 
 
 def certificate(name: str) -> dict[str, Any]:
