@@ -72,6 +72,11 @@ class FastMemory:
         """What a transfer of a value counts."""
         return self.widths if self.moves is None else self.moves
 
+    def compulsory(self, workload: Workload) -> int:
+        """What a workload surely moves, as transfers count."""
+        moves = ((o.elements * (o.read + o.written), o.written) for o in workload.operands)
+        return sum(count * (self.cost.written if written else self.cost.read) for count, written in moves)
+
     @property
     def state_cost(self) -> int:
         """What a transfer of a maximum or sum of a row counts: in the classic game that of an intermediate."""

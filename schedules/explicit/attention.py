@@ -318,7 +318,7 @@ def best_attention_schedule(attention: Attention, memory: FastMemory, state: boo
     InfeasibleError
         No family fits.
     """
-    chain, result, least = attention_chain(attention, state), list[FusedSchedule](), attention.compulsory_bytes
+    chain, result, least = attention_chain(attention, state), list[FusedSchedule](), memory.compulsory(attention)
     for side in SIDES:
         below = min((s.bytes for s in result), default=inf)
         if below == least:

@@ -117,10 +117,10 @@ def best_ffn_schedule(ffn: Ffn, memory: FastMemory) -> FusedSchedule | None:
     InfeasibleError
         Not one value of each operand fits.
     """
-    chain, plans = ffn_chain(ffn), list[Plan]()
+    chain, plans, least = ffn_chain(ffn), list[Plan](), memory.compulsory(ffn)
     for side in SIDES:
         below = min((plan.bytes for plan in plans), default=inf)
-        if below == ffn.compulsory_bytes:
+        if below == least:
             break
         plan = best_chain_plan(chain, side, memory, below=below)
         plans += [] if plan is None else [plan]
@@ -132,7 +132,7 @@ def best_ffn_schedule(ffn: Ffn, memory: FastMemory) -> FusedSchedule | None:
         with suppress(InfeasibleError):  # the products fit, but not in so few values
             results.append(_unfused(ffn, memory))
             below = min(below, results[-1].bytes)
-    if ffn.compulsory_bytes < below < inf and (phases := best_phases(chain, _products(ffn)[1], memory, int(below))):
+    if least < below < inf and (phases := best_phases(chain, _products(ffn)[1], memory, int(below))):
         results.append(fused_ffn(ffn, family_of_plan(phases), phases))
     if not results and not memory.values:
         _unfused(ffn, memory)  # which says what does not fit

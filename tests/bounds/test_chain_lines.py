@@ -155,7 +155,7 @@ def test_below_the_optima_with_a_value_for_each_partial_sum(shape: tuple[int, ..
 @pytest.mark.parametrize("shape", [(1, 1, 1, 1), (2, 1, 1, 1), (1, 1, 2, 1), (2, 1, 2, 1), (1, 2, 1, 1), (1, 2, 2, 1)])
 def test_below_the_optima_of_gated_chains(shape: tuple[int, ...]) -> None:
     optima = optima_of(shape, True)
-    for problem in accounting(Ffn(*shape, gated=True)).lines:
+    for problem in accounting(Ffn(*shape, gated=True)).of(LineProblem):
         no_cut_exceeds(problem, optima)
 
 

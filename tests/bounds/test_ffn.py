@@ -130,7 +130,7 @@ def test_certificate_recomputes() -> None:
     value = certificate["segment_terms"] - certificate["cells_begun_and_not_stored"]
     assert value == 253_338_648
     assert certificate["theta"] == "1/2"
-    gated = accounting(Ffn(8192, 4096, 11008, gated=True)).pieces[0].bound(6 * MIB)
+    gated = accounting(Ffn(8192, 4096, 11008, gated=True)).of(Piece)[0].bound(6 * MIB)
     assert gated.to_json()["theta"] == "2/3"
     # the real x of one share is 3 v^(2/3) here; each of the h shares is rounded up to a whole number
     h = certificate["segments"]
