@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import re
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -10,7 +11,7 @@ import pytest
 
 from pebble.families import FAMILIES
 from pebble.schedules.tables.registry import KERNELS
-from tests.test_rooms import ALL
+from tests.test_rooms import ALL, ROOT
 
 INSIDE = ("families", "workloads")
 ROOTS = ("Workload", "Family", "TableKernel")
@@ -71,3 +72,33 @@ def test_each_family_with_kernels_has_one_that_walks_its_tables() -> None:
     for name, family in simulated.items():
         assert family.kernel is KERNELS[name]
         assert family.kernel.shape is FAMILIES[name].shape
+
+
+# the modules that state, search and check it, and the most files of the package that may name it: a new theorem is a
+# module, a line of its family, a check and the name of that (`docs/extending.rst`); its tests and page come besides
+THEOREMS = {
+    "9": (("passes", "pass_search"), 7),
+    "10": (("lagrangian",), 11),
+    "11": (("projections",), 5),
+    "12": (("visits", "visit_search"), 6),
+}
+
+
+@pytest.mark.parametrize("theorem", THEOREMS)
+def test_a_theorem_is_named_by_few_files(theorem: str) -> None:
+    modules, most = THEOREMS[theorem]
+    named = re.compile(rf"Theorems? (?:\d+(?:, | and ))*{theorem}\b")
+    imported = re.compile(
+        rf"^\s*from (?:pebble\.(?:bounds|certificate))?\.(?:{'|'.join(modules)})\w* import", re.MULTILINE
+    )
+    sources = {path: path.read_text() for path, _ in ALL}
+    files = {path for path, source in sources.items() if named.search(source) or imported.search(source)}
+    files |= {path for path, name in ALL if name.split(".")[0] in ("bounds", "certificate") and path.stem in modules}
+    assert len(files) <= most, sorted(map(str, files))
+
+
+def test_who_bounds_a_group_knows_no_theorem() -> None:
+    """But for the lists of uses in `accounting`, which families take."""
+    for name in ("weighted", "parts", "memories"):
+        source = (ROOT / "pebble" / "bounds" / f"{name}.py").read_text()
+        assert not re.search(r"import .*\b(By|Line|Pass|Visit|Lagrangian|Gated)\w+", source), name

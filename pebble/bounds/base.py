@@ -87,9 +87,7 @@ class NotCertifiedError(PebbleError):
 class Proof(Protocol):
     """A theorem on an instance: the numbers that recompute its bound, its claim for the checker, its text for a reader.
 
-    `Compulsory`, `Segments`, `LineBound`, `PricedBound`, `PassBound`, `Kernels`, `Recomputed`, `Tied`, `Parts`, `Sum`,
-    `Wide` and `Memories` are the proofs there are; each stands with its theorem. Whoever writes a certificate or a text
-    asks the proof.
+    Each stands with its theorem. Whoever writes a certificate or a text asks the proof, and knows none by name.
     """
 
     @property
@@ -120,7 +118,7 @@ class Proof(Protocol):
         """What a certificate claims of a bound that it gives; errors as for `claim`."""
 
     def text(self, traffic: Mapping[str, int]) -> str:
-        """The argument for a reader, the numbers of the instance filled in; ``moved``: what surely moves, by operand.
+        """The argument for a reader, the numbers of the instance filled in; ``traffic``: what surely moves, by operand.
 
         Raises
         ------
