@@ -34,7 +34,7 @@ from pebble.traces.layout import Index
 from pebble.traces.program import Group, Phase, Script, Steps, Walk
 from pebble.units import ceil_div
 from pebble.workloads import Attention, LatentAttention
-from pebble.workloads.base import Workload
+from pebble.workloads.workload import Workload
 
 ATTENTION_SCHEDULES = ("fa1", "fa2", "fa2-heads-first", "fa3", "flash-decoding", "unfused")
 CUSTOMARY_SPLITS = 8  # of split-kv where all schedules are shown

@@ -19,7 +19,7 @@ from pebble.schedules.tile import Tiles, TileShape, product_bytes
 from pebble.traces import Layout, LockstepGemm
 from pebble.traces.program import Phase, Walk
 from pebble.units import ceil_div
-from pebble.workloads.base import Workload
+from pebble.workloads.workload import Workload
 
 
 class Product(NamedTuple):

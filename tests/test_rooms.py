@@ -142,7 +142,7 @@ def test_a_wrong_arrow_would_be_found(tmp_path: Path) -> None:
     wrong = tmp_path / "wrong.py"
     wrong.write_text(
         "from __future__ import annotations\n\ndef f():\n    from ..cli import main\n    from pebble import plots\n"
-        "if TYPE_CHECKING:\n    from pebble.reports import bound, Report\n    from pebble.reports.base import Report\n"
+        "if TYPE_CHECKING:\n    from pebble.reports import bound, Report\n    from pebble.reports.fit import x\n"
     )
     result = {target for target, _ in imports(wrong, "workloads.wrong")}
-    assert result == {"pebble.cli", "pebble.plots", "pebble.reports.bound", "pebble.reports.base"}
+    assert result == {"pebble.cli", "pebble.plots", "pebble.reports.bound", "pebble.reports.fit"}

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pebble.errors import InputError
-from pebble.models.caches.base import Numbers
+from pebble.models.caches.policy import Numbers
 from pebble.models.caches.set_associative import set_of
 from pebble.traces.jit import jit
 

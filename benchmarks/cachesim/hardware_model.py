@@ -18,8 +18,8 @@ sys.path[:0] = [str(Path(__file__).parents[2])]
 
 from pebble.families import kernel_family  # noqa: E402 - beside the tests
 from pebble.models.caches import parse_policy  # noqa: E402
-from pebble.models.caches.base import CacheCounts, Engine, counted  # noqa: E402
 from pebble.models.caches.oldest_of_k import OldestOfKEngine  # noqa: E402
+from pebble.models.caches.policy import CacheCounts, Engine, counted  # noqa: E402
 from pebble.reports.simulated_kernel import read_kernel  # noqa: E402
 from pebble.system.parallel import cores  # noqa: E402
 from pebble.traces import LINE_BYTES  # noqa: E402

@@ -23,7 +23,7 @@ from itertools import product
 from pathlib import Path
 
 from pebble.cdag.attention import attention_dag
-from pebble.cdag.base import Dag
+from pebble.cdag.building import Dag
 from pebble.cdag.products import ffn_dag, gemm_dag
 from pebble.game import BufferModel, Game
 from pebble.solvers import solve

@@ -13,7 +13,7 @@ from typing import Any
 from pebble.certificate import RefusedError, check
 from pebble.errors import PebbleError
 from pebble.workloads import Attention, Conv2d, Ffn, Gemm
-from pebble.workloads.base import Workload
+from pebble.workloads.workload import Workload
 
 L2_MEBIBYTES = (6, 40, 50, 72)
 GEMMS = (

@@ -25,8 +25,8 @@ from pebble.bounds.uses import weighted
 from pebble.errors import InfeasibleError
 from pebble.families import accounting, family_of
 from pebble.workloads import Attention, Ffn, Gemm
-from pebble.workloads.base import Workload
 from pebble.workloads.widths import FastMemory, Widths
+from pebble.workloads.workload import Workload
 
 Found = tuple[str, int]  # a theorem, and what it proves
 

@@ -8,7 +8,7 @@ A trace whose tiles are single lines is the line-by-line policy itself. The othe
 must. ``parse_policy(name).simulate(trace, capacity_lines)`` gives `CacheCounts`, whatever the model.
 """
 
-from pebble.models.caches.base import CacheCounts, CachePolicy, Engine
+from pebble.models.caches.policy import CacheCounts, CachePolicy, Engine
 from pebble.models.caches.registry import HARDWARE, parse_policy, policies_help, policy_names, register
 
 __all__ = [

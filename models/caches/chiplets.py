@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pebble.errors import InputError
-from pebble.models.caches.base import Bytes, Counts, Engine, Numbers, check_capacity
+from pebble.models.caches.policy import Bytes, Counts, Engine, Numbers, check_capacity
 from pebble.models.caches.replacement import ABSENT, Replacing, empty_lists, leave, place
 from pebble.models.caches.sm_map import PartitionsOfSms, check_parts
 from pebble.system.parallel import check_memory

@@ -20,7 +20,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from pebble.models.caches.base import Bytes, CacheCounts, Counts, Numbers
+from pebble.models.caches.policy import Bytes, CacheCounts, Counts, Numbers
 from pebble.traces import LockstepGemm
 from pebble.traces.jit import inner, jit
 

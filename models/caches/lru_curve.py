@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pebble.errors import InputError
-from pebble.models.caches.base import Bytes, Counts, Numbers
+from pebble.models.caches.policy import Bytes, Counts, Numbers
 from pebble.traces import Trace
 from pebble.traces.jit import inner, jit
 from pebble.units import ceil_div

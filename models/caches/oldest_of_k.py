@@ -20,7 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pebble.errors import InputError
-from pebble.models.caches.base import Bytes, Counts, Engine, Numbers
+from pebble.models.caches.policy import Bytes, Counts, Engine, Numbers
 from pebble.models.caches.replacement import Draws, Replacing, refill
 from pebble.models.caches.sm_map import PartitionsOfSms
 from pebble.system.parallel import reserve

@@ -20,7 +20,7 @@ from functools import cache
 import numpy as np
 from numpy.typing import NDArray
 
-from pebble.models.caches.base import Bytes, CachePolicy, Counts, Engine, Numbers
+from pebble.models.caches.policy import Bytes, CachePolicy, Counts, Engine, Numbers
 from pebble.system.parallel import check_memory
 from pebble.traces import WRITE, Trace, TraceChunk
 from pebble.traces.jit import inner, intrinsic, jit

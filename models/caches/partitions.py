@@ -19,8 +19,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pebble.errors import InputError
-from pebble.models.caches.base import Bytes, Counts, Engine, Numbers
 from pebble.models.caches.oldest_of_k import OldestOfKEngine
+from pebble.models.caches.policy import Bytes, Counts, Engine, Numbers
 from pebble.models.caches.replacement import ABSENT, Replacing, empty_lists, leave, place
 from pebble.models.caches.sm_map import PartitionsOfSms, check_parts
 from pebble.system.parallel import check_memory

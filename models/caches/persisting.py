@@ -25,7 +25,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pebble.errors import InputError
-from pebble.models.caches.base import CachePolicy, Engine, Numbers
+from pebble.models.caches.policy import CachePolicy, Engine, Numbers
 from pebble.traces import WRITE, Trace, TraceChunk
 from pebble.traces.jit import jit
 

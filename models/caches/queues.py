@@ -13,9 +13,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from pebble.models.caches.base import Bytes, CacheCounts, Counts, Engine, Numbers
 from pebble.models.caches.lockstep_lru import lockstep_lru
 from pebble.models.caches.lru_curve import lru_curve
+from pebble.models.caches.policy import Bytes, CacheCounts, Counts, Engine, Numbers
 from pebble.models.caches.replacement import Replacing
 from pebble.traces import WRITE, LockstepGemm, Trace, TraceChunk, by_lines
 from pebble.traces.jit import inner, jit

@@ -13,13 +13,13 @@ from functools import lru_cache
 from typing import Any
 
 from pebble.errors import InputError, UnknownNameError, check_text
-from pebble.models.caches.base import CachePolicy
 from pebble.models.caches.chiplets import Chiplets
 from pebble.models.caches.oldest_of_k import OldestOfK
 from pebble.models.caches.opt import Opt
 from pebble.models.caches.partitions import Partitions
 from pebble.models.caches.persisting import OPTION as PERSIST
 from pebble.models.caches.persisting import persisting
+from pebble.models.caches.policy import CachePolicy
 from pebble.models.caches.queues import Fifo, Lru
 from pebble.models.caches.sectored import Sectored
 from pebble.models.caches.set_associative import SetAssociative

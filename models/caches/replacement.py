@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pebble.errors import InputError
-from pebble.models.caches.base import CachePolicy, Numbers
+from pebble.models.caches.policy import CachePolicy, Numbers
 from pebble.traces.jit import inlined, jit
 
 _MAX_DRAWN = 1024

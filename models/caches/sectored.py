@@ -12,7 +12,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from pebble.models.caches.base import Bytes, Counts, Engine, Numbers
+from pebble.models.caches.policy import Bytes, Counts, Engine, Numbers
 from pebble.models.caches.replacement import ABSENT, Replacing, empty_lists, leave, place
 from pebble.traces import Trace, TraceChunk, by_lines
 from pebble.traces.jit import jit

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pebble.errors import InputError
-from pebble.models.caches.base import Bytes, Counts, Engine, Numbers
+from pebble.models.caches.policy import Bytes, Counts, Engine, Numbers
 from pebble.models.caches.replacement import Replacing, draw, seeded
 from pebble.system.parallel import check_memory
 from pebble.traces import Trace, TraceChunk, by_lines

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pebble.errors import InputError
-from pebble.models.caches.base import CachePolicy
+from pebble.models.caches.policy import CachePolicy
 from pebble.traces import Trace, TraceChunk
 
 SM_MAPS = ("random", "interleaved", "halves")

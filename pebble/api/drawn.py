@@ -15,7 +15,7 @@ from pebble.reports.target import chip_of, whole
 from pebble.system.files import read_bytes, shown
 from pebble.units import parse_size
 from pebble.workloads import Ffn, Gemm
-from pebble.workloads.base import Workload
+from pebble.workloads.workload import Workload
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

@@ -14,10 +14,10 @@ from pebble.errors import InputError, UnknownNameError
 from pebble.models.machine import Machine
 from pebble.plots.look import Look, looking, read_look
 from pebble.plots.save import save_figure
-from pebble.reports.base import Report
 from pebble.reports.options import spelled_out
+from pebble.reports.report import Report
 from pebble.system.files import check_output, faults
-from pebble.workloads.base import Workload
+from pebble.workloads.workload import Workload
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -12,7 +12,7 @@ from pebble.reports.refusals import check_residual
 from pebble.reports.schedule_names import Schedules
 from pebble.reports.simulated_kernel import KernelOptions
 from pebble.system.clock import counting, shown
-from pebble.workloads.base import Workload
+from pebble.workloads.workload import Workload
 
 if TYPE_CHECKING:
     from pebble.reports.coalesce import CoalescingReport

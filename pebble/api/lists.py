@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, Any
 
 from pebble.families import FAMILIES, NAMED, kernel_family
 from pebble.models.machine import Machine, load_machine, machine_names
-from pebble.reports.base import Report
+from pebble.reports.report import Report
 from pebble.workloads import DTYPE_BYTES, model_names, model_shape, named_gemm
-from pebble.workloads.base import Workload
 from pebble.workloads.named import model_layers
+from pebble.workloads.workload import Workload
 
 if TYPE_CHECKING:
     from pebble.schedules.orders import OrderInfo

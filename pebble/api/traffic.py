@@ -12,7 +12,7 @@ from threading import Event
 from typing import TYPE_CHECKING, Any, Unpack
 
 from pebble.api.games import watched_interval
-from pebble.cdag.base import is_dag
+from pebble.cdag.building import is_dag
 from pebble.cdag.io import SUFFIXES
 from pebble.errors import InputError, check_flag, check_text
 from pebble.families import family_of, kernel_family, read_workload
@@ -32,7 +32,7 @@ from pebble.reports.simulated_kernel import KernelOptions
 from pebble.reports.target import PlaceOptions, check_options
 from pebble.system.clock import counting, shown
 from pebble.units import Size
-from pebble.workloads.base import Workload
+from pebble.workloads.workload import Workload
 
 if TYPE_CHECKING:
     from pebble.reports.bound import Bound

@@ -13,7 +13,6 @@ from pebble.bounds.accounting import (
     separate_bound,
     sum_of_kernels,
 )
-from pebble.bounds.base import Compulsory, LowerBound, NotCertifiedError, Proof, Theorem, check_capacity
 from pebble.bounds.box import Box
 from pebble.bounds.chain import Chain, Kernels
 from pebble.bounds.gated import GatedBound
@@ -23,6 +22,7 @@ from pebble.bounds.lines import LineProblem, Lines
 from pebble.bounds.parts import SumOfParts, WorkloadPart
 from pebble.bounds.passes import Grid, PassBound
 from pebble.bounds.projections import Projections
+from pebble.bounds.proofs import Compulsory, LowerBound, NotCertifiedError, Proof, Theorem, check_capacity
 from pebble.bounds.published import Formula
 from pebble.bounds.recompute import Recomputed
 from pebble.bounds.segments import Piece, Segments

@@ -17,7 +17,6 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from pebble.bounds.base import Compulsory, LowerBound, Proof, SingleClaim, Theorem, all_names, check_capacity
 from pebble.bounds.chain import SEPARATE, SEPARATE_LINES, Chain, ChainSegments, Kernels
 from pebble.bounds.chain_lines import ChainLines, kernel_problems
 from pebble.bounds.gated import ByElementwiseProduct
@@ -27,13 +26,14 @@ from pebble.bounds.lines import LineProblem
 from pebble.bounds.parts import WorkloadPart, bound_parts
 from pebble.bounds.pass_search import ByPasses
 from pebble.bounds.passes import Grid
+from pebble.bounds.proofs import Compulsory, LowerBound, Proof, SingleClaim, Theorem, all_names, check_capacity
 from pebble.bounds.recompute import WithRecomputation
 from pebble.bounds.segments import Piece
 from pebble.bounds.uses import Goal, Subject, Use, best_of
 from pebble.bounds.visit_search import ByVisits
 from pebble.bounds.visits import Product
 from pebble.errors import InputError
-from pebble.workloads.base import Workload
+from pebble.workloads.workload import Workload
 
 COMPULSORY = "compulsory"
 COMPULSORY_STRICT = "compulsory, and the scores that a strict softmax must store and load"

@@ -75,8 +75,8 @@ from fractions import Fraction
 from functools import cached_property
 from typing import Any
 
-from pebble.bounds.base import COMPULSORY, ONCE, SingleClaim, Theorem, all_names
 from pebble.bounds.box import Box
+from pebble.bounds.proofs import COMPULSORY, ONCE, SingleClaim, Theorem, all_names
 from pebble.bounds.segments import Piece, Segments
 from pebble.bounds.uses import Goal, GroupProof, Use
 from pebble.workloads.widths import ALIKE, Widths

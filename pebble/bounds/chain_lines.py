@@ -103,11 +103,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
-from pebble.bounds.base import Theorem
 from pebble.bounds.chain import Chain
 from pebble.bounds.line_search import ByLines, LineBound, line_bound
 from pebble.bounds.lines import LOG_BITS, MULTIPLIER_BITS, Cut, LineProblem, Lines, ValueKind, parts_below, parts_near
 from pebble.bounds.numbers import number
+from pebble.bounds.proofs import Theorem
 from pebble.bounds.uses import Goal, Use
 from pebble.workloads.widths import ALIKE, Widths
 

@@ -42,9 +42,9 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from pebble.bounds.base import Theorem
 from pebble.bounds.chain import Chain
 from pebble.bounds.numbers import decimal, number, signed
+from pebble.bounds.proofs import Theorem
 from pebble.bounds.uses import Goal, InValues, Use
 from pebble.certificate.gated import CELL_BITS
 

@@ -7,11 +7,11 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
 
-from pebble.bounds.base import InWidths, Theorem
 from pebble.bounds.lagrangian import LagrangianChain, Multipliers, Shares
 from pebble.bounds.line_search import GATED
 from pebble.bounds.lines import MULTIPLIER_BITS
 from pebble.bounds.numbers import number
+from pebble.bounds.proofs import InWidths, Theorem
 from pebble.workloads.widths import ALIKE, Widths
 
 THEOREM = Theorem("Theorem 10", "pebble.bounds.lagrangian")

@@ -16,10 +16,10 @@ from functools import cache, lru_cache
 from math import isqrt
 from typing import Any
 
-from pebble.bounds.base import InWidths, Theorem
 from pebble.bounds.box import shares_of
 from pebble.bounds.lines import BITS, MULTIPLIER_BITS, Cut, LineProblem
 from pebble.bounds.numbers import number
+from pebble.bounds.proofs import InWidths, Theorem
 from pebble.bounds.uses import Goal, Use
 from pebble.units import ceil_div
 from pebble.workloads.widths import ALIKE, Widths

@@ -105,9 +105,9 @@ from functools import lru_cache
 from math import log, log1p
 from typing import Any, NamedTuple, Protocol
 
-from pebble.bounds.base import Theorem
 from pebble.bounds.box import shares_of
 from pebble.bounds.numbers import number
+from pebble.bounds.proofs import Theorem
 from pebble.units import ceil_div
 from pebble.workloads.widths import ALIKE, Widths
 

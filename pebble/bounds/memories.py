@@ -48,15 +48,15 @@ from math import ceil, floor
 from typing import Any
 
 from pebble.bounds.accounting import Accounting, bytes_at_least, lower_bound
-from pebble.bounds.base import LowerBound, SingleClaim, Theorem
 from pebble.bounds.groupings import Grouping, best_program, groupings
+from pebble.bounds.proofs import LowerBound, SingleClaim, Theorem
 from pebble.bounds.segments import Piece
 from pebble.bounds.splits import busiest_sm, least_over_splits
 from pebble.bounds.uses import Use
 from pebble.errors import InfeasibleError, InputError
 from pebble.game.buffer_model import BufferModel
 from pebble.units import ceil_div
-from pebble.workloads.base import Workload
+from pebble.workloads.workload import Workload
 
 THEOREM = Theorem("Theorem 5 and the bounds for several memories", __name__)
 

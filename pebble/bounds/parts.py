@@ -32,8 +32,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from pebble.bounds.base import ONCE, SingleClaim, Theorem
 from pebble.bounds.numbers import number
+from pebble.bounds.proofs import ONCE, SingleClaim, Theorem
 from pebble.bounds.segments import Segments
 from pebble.bounds.uses import Goal, GroupProof, Subject, Use, best_of
 

@@ -93,8 +93,8 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, NamedTuple
 
-from pebble.bounds.base import InWidths, Theorem
 from pebble.bounds.numbers import number
+from pebble.bounds.proofs import InWidths, Theorem
 from pebble.units import ceil_div
 from pebble.workloads.widths import ALIKE, Widths
 

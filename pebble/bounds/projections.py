@@ -74,10 +74,10 @@ from typing import Any
 
 import numpy as np
 
-from pebble.bounds.base import Theorem
 from pebble.bounds.box import shares_of
 from pebble.bounds.lines import LOG_BITS, ln_above, ln_below
 from pebble.bounds.numbers import number, tail
+from pebble.bounds.proofs import Theorem
 from pebble.bounds.uses import Goal, InValues, Use
 from pebble.workloads.nest import Coordinates
 

@@ -31,10 +31,10 @@ from fractions import Fraction
 from math import isqrt
 from typing import Any
 
-from pebble.bounds.base import NotCertifiedError, Theorem
 from pebble.bounds.box import FRACTION_BITS, Box, best_segments, rounded_up, shares_of, sum_of_shares
 from pebble.bounds.chain import Chain
 from pebble.bounds.numbers import number, tail
+from pebble.bounds.proofs import NotCertifiedError, Theorem
 from pebble.bounds.shares import Share, least_sum, proved, real, sqrt_below
 from pebble.bounds.uses import Goal, InValues, Use
 

@@ -9,9 +9,9 @@ from functools import cached_property
 from math import ceil
 from typing import Any
 
-from pebble.bounds.base import NotCertifiedError, SingleClaim, Theorem, spilled_text
 from pebble.bounds.box import Box, Least, best_segments, rounded_up, shares_of, sum_of_shares
 from pebble.bounds.numbers import decimal, number, tail
+from pebble.bounds.proofs import NotCertifiedError, SingleClaim, Theorem, spilled_text
 from pebble.bounds.shares import Share, least_sum, segment_shares, total
 from pebble.bounds.uses import Goal, Use
 from pebble.units import ceil_div

@@ -12,8 +12,8 @@ from fractions import Fraction
 from math import ceil, isqrt
 from typing import Any
 
-from pebble.bounds.base import NotCertifiedError
 from pebble.bounds.box import Box
+from pebble.bounds.proofs import NotCertifiedError
 from pebble.certificate.geometry import LARGEST_WHOLE
 from pebble.units import floor_cbrt
 

@@ -10,7 +10,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterable
 from typing import ClassVar, NamedTuple, Protocol, TypeVar
 
-from pebble.bounds.base import Proof, SingleClaim
+from pebble.bounds.proofs import Proof, SingleClaim
 from pebble.workloads.widths import Widths
 
 T = TypeVar("T")

@@ -103,8 +103,8 @@ from fractions import Fraction
 from math import isqrt
 from typing import Any
 
-from pebble.bounds.base import InWidths, Theorem
 from pebble.bounds.numbers import number
+from pebble.bounds.proofs import InWidths, Theorem
 from pebble.workloads.widths import ALIKE, Widths
 
 THEOREM = Theorem("Theorem 12", __name__)

@@ -13,10 +13,10 @@ from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
 from pebble.bounds.accounting import KERNEL_BY_KERNEL, Accounting, kernel_uses
-from pebble.bounds.base import COMPULSORY, ONCE, InWidths, LowerBound, SingleClaim, Theorem, all_names
 from pebble.bounds.chain import METHOD_IN_BYTES as CHAIN_METHOD
 from pebble.bounds.numbers import number
 from pebble.bounds.parts import WorkloadPart
+from pebble.bounds.proofs import COMPULSORY, ONCE, InWidths, LowerBound, SingleClaim, Theorem, all_names
 from pebble.bounds.segments import METHOD_IN_BYTES as METHOD
 from pebble.bounds.segments import Piece
 from pebble.bounds.uses import Goal, GroupProof, Use, best_of, weighted

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import NamedTuple, Unpack
 
-from pebble.cdag.base import Dag, Finish, SumOptions, Sums, add_input, add_sum, add_value, name_of, new_dag
+from pebble.cdag.building import Dag, Finish, SumOptions, Sums, add_input, add_sum, add_value, name_of, new_dag
 from pebble.errors import InputError, UnknownNameError
-from pebble.workloads.base import check_dimension
+from pebble.workloads.workload import check_dimension
 
 SOFTMAX = ("online", "strict")
 
@@ -40,7 +40,7 @@ def attention_dag(
         ``online``: O_ix += S_ij V_jx, and O_ix /= r_i at any time once r_i is complete: in place it is one more
         update of the cell, in no fixed order with the others, which can then be divided as they are added.
     **options
-        As :class:`pebble.cdag.base.Sums` has them, the form for S, r and O; the tile over queries, keys, head_dim.
+        As :class:`pebble.cdag.building.Sums` has them, the form for S, r and O; the tile over queries, keys, head_dim.
 
     Raises
     ------

@@ -8,12 +8,12 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
-from pebble.cdag.base import FORMS, Dag
+from pebble.cdag.building import FORMS, Dag
 from pebble.cdag.patterns import diamond_dag, dpgrid_dag, fft_dag, stencil1d_dag, stencil2d_dag, tree_dag
 from pebble.cdag.products import matrix_chain_dag
 from pebble.errors import InputError
-from pebble.workloads.base import DTYPE_BYTES, default_out_dtype, element_bytes
 from pebble.workloads.parameters import Parameter, needed, optional, read_values
+from pebble.workloads.workload import DTYPE_BYTES, default_out_dtype, element_bytes
 
 
 @dataclass(frozen=True)

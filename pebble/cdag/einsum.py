@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from itertools import product
 
-from pebble.cdag.base import Dag, add_input, add_sum, new_dag
+from pebble.cdag.building import Dag, add_input, add_sum, new_dag
 from pebble.workloads.einsum import Einsum
 from pebble.workloads.nest import Access
 

@@ -18,7 +18,7 @@ from __future__ import annotations
 import json
 from typing import Any, NamedTuple
 
-from pebble.cdag.base import Dag
+from pebble.cdag.building import Dag
 from pebble.cdag.validate import DagError
 
 

@@ -11,7 +11,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from pebble.cdag.base import Dag
+from pebble.cdag.building import Dag
 from pebble.cdag.hyperdag import format_hyperdag, parse_hyperdag
 from pebble.cdag.validate import DagError, validate_dag
 from pebble.errors import InputError

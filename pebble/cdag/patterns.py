@@ -8,9 +8,9 @@ from __future__ import annotations
 from itertools import product
 from math import prod
 
-from pebble.cdag.base import Dag, add_input, add_value, name_of, new_dag
+from pebble.cdag.building import Dag, add_input, add_value, name_of, new_dag
 from pebble.errors import InputError
-from pebble.workloads.base import check_dimension
+from pebble.workloads.workload import check_dimension
 
 
 def tree_dag(leaves: int, *, arity: int = 2) -> Dag:

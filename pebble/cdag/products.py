@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Unpack
 
-from pebble.cdag.base import Dag, Finish, SumOptions, Sums, add_input, add_matrix, add_sum, name_of, new_dag
+from pebble.cdag.building import Dag, Finish, SumOptions, Sums, add_input, add_matrix, add_sum, name_of, new_dag
 from pebble.errors import InputError
-from pebble.workloads.base import check_dimension
 from pebble.workloads.grouped import MAX_GROUPS
+from pebble.workloads.workload import check_dimension
 
 
 def gemm_dag(
@@ -31,7 +31,7 @@ def gemm_dag(
     accumulate : bool
         C starts in slow memory and is added to.
     **options
-        As :class:`pebble.cdag.base.Sums` has them; the tile over m, n, k.
+        As :class:`pebble.cdag.building.Sums` has them; the tile over m, n, k.
 
     Raises
     ------
@@ -106,7 +106,7 @@ def matrix_chain_dag(dims: Sequence[int], **options: Unpack[SumOptions]) -> Dag:
     dims : sequence of int
         At least three. The inputs are ``M1``, ``M2`` ..., the products ``P1`` (of M1 and M2), ``P2`` ...
     **options
-        As :class:`pebble.cdag.base.Sums` has them; the tile over the dims, ``out_bytes`` for the last product.
+        As :class:`pebble.cdag.building.Sums` has them; the tile over the dims, ``out_bytes`` for the last product.
 
     Raises
     ------
@@ -177,9 +177,9 @@ def ffn_dag(
     gated : bool
         Gate and up products, activation of the gate, elementwise product, down.
     **options
-        As :class:`pebble.cdag.base.Sums` has them; the tile over tokens, d_model, hidden, d_out, or, as of a kernel,
-        BM x BN x BK: over tokens, over hidden and d_out, over d_model. In place, the activation and the elementwise
-        product are further tasks on the hidden (gate) cell, since they need no room beside it.
+        As :class:`pebble.cdag.building.Sums` has them; the tile over tokens, d_model, hidden, d_out, or, as of a
+        kernel, BM x BN x BK: over tokens, over hidden and d_out, over d_model. In place, the activation and the
+        elementwise product are further tasks on the hidden (gate) cell, since they need no room beside it.
 
     Raises
     ------
@@ -246,7 +246,7 @@ def conv2d_dag(
         Of the input X; the output has (height - kernel) // stride + 1 rows. Input pixels that no output needs are left
         out.
     **options
-        As :class:`pebble.cdag.base.Sums` has them; the tile over in-channels and out-channels, at one pixel.
+        As :class:`pebble.cdag.building.Sums` has them; the tile over in-channels and out-channels, at one pixel.
 
     Raises
     ------

@@ -15,11 +15,11 @@ from pebble.families import DAG_FAMILIES, DTYPES, FAMILIES, TOKENS, read_workloa
 from pebble.models.caches import policies_help
 from pebble.schedules.execution import EXECUTION_HELP
 from pebble.schedules.tables.source import OWN_HELP
-from pebble.workloads.base import Workload
 from pebble.workloads.parameters import Parameter
+from pebble.workloads.workload import Workload
 
 if TYPE_CHECKING:
-    from pebble.cdag.base import Dag
+    from pebble.cdag.building import Dag
 
 
 _WORKLOAD_HELP = f"{', '.join(FAMILIES)}, or MODEL:LAYER such as llama-3-8b:gate_up"

@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
-from pebble.reports.base import Report, header
+from pebble.reports.report import Report, header
 from pebble.system.clock import stderr_bar
 
 if TYPE_CHECKING:  # which load all that simulates

@@ -17,7 +17,7 @@ from pebble.reports.schedule_names import Schedules, named_schedules
 from pebble.reports.simulated_kernel import KernelOptions, SimulatedKernel
 from pebble.tuning.worth import SAME, walk_alike
 from pebble.units import format_bytes, format_ratio, format_seconds
-from pebble.workloads.base import Workload
+from pebble.workloads.workload import Workload
 
 LONG_SECONDS = 10.0  # what takes longer says so before it begins
 _RUNS = {"free": 2.2, "waves": 0.8, "lru": 0.3}  # of what a simulation of blocks in waves takes

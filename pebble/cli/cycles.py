@@ -17,7 +17,7 @@ from pebble.cli import _output
 from pebble.cli._look import add_look_arguments, check_figure, write_figure
 from pebble.models.sm_constants import SETS
 from pebble.reports.cycles import OVERRIDES, Cycles
-from pebble.workloads.base import DTYPE_BYTES
+from pebble.workloads.workload import DTYPE_BYTES
 
 _UNITS = {"bandwidth": "B", "latency": "CYCLES", "cycles": "CYCLES", "cores": "N"}
 _HELP = {

@@ -20,7 +20,7 @@ from pebble.reports.cycles import number
 from pebble.reports.stream import Stream, stream
 from pebble.reports.target import whole
 from pebble.units import format_bytes, format_seconds
-from pebble.workloads.base import DTYPE_BYTES
+from pebble.workloads.workload import DTYPE_BYTES
 
 _OPTIONS = {
     "inputs": "arrays that an elementwise kernel reads (1)",

@@ -16,7 +16,7 @@ from pebble.counters.quantities import SECTOR_BYTES
 from pebble.counters.shapes import WARP
 from pebble.errors import InputError
 from pebble.units import ceil_div
-from pebble.workloads.base import check_dimension
+from pebble.workloads.workload import check_dimension
 
 VALUE_BYTES = (1, 2, 4, 8, 16)
 MAX_ACCESS_BYTES = 16  # of one lane in one instruction

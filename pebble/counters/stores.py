@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from pebble.counters.quantities import SECTOR_BYTES
 from pebble.errors import InputError
 from pebble.units import ceil_div
-from pebble.workloads.base import DTYPE_BYTES, check_dimension
+from pebble.workloads.workload import DTYPE_BYTES, check_dimension
 
 FACTORS = (1, 2, 4, 8, 16)
 _HEAD_DIMS = (32, 64, 80, 96, 128, 160, 192, 256, 512)

@@ -10,13 +10,13 @@ from collections.abc import Mapping
 from typing import Any
 
 from pebble.bounds import Accounting, LowerBound
-from pebble.cdag.base import Dag
+from pebble.cdag.building import Dag
 from pebble.cdag.catalogue import PATTERNS, DagFamily
 from pebble.errors import InputError, UnknownNameError
 from pebble.families.attention import ATTENTION
-from pebble.families.base import DTYPES, Family, KernelFamily
 from pebble.families.conv2d import CONV2D
 from pebble.families.einsum import EINSUM
+from pebble.families.family import DTYPES, Family, KernelFamily
 from pebble.families.ffn import FFN
 from pebble.families.gemm import GEMM
 from pebble.families.grouped import GROUPED
@@ -26,8 +26,8 @@ from pebble.families.schedules import BALANCED, Explicit, OnSms
 from pebble.game import Variant
 from pebble.simulation import KernelConfig, Traffic
 from pebble.workloads import model_names, named_workload
-from pebble.workloads.base import Workload, default_out_dtype
 from pebble.workloads.parameters import needed, read_values
+from pebble.workloads.workload import Workload, default_out_dtype
 
 __all__ = [
     "BALANCED",

@@ -31,7 +31,7 @@ from pebble.bounds.chain import SEPARATE
 from pebble.cdag.attention import attention_dag
 from pebble.cdag.catalogue import SUMS, DagFamily
 from pebble.errors import InfeasibleError, InputError
-from pebble.families.base import KernelFamily
+from pebble.families.family import KernelFamily
 from pebble.families.schedules import Explicit, OnSms
 from pebble.families.spaces.attention import AttentionSpace
 from pebble.models.kernel_fit import KernelNeeds

@@ -12,7 +12,7 @@ from pebble.schedules.ffn import FfnSchedule
 from pebble.schedules.tile import TileShape
 from pebble.simulation import KernelConfig, Traffic, simulate_trace
 from pebble.workloads import Attention, Ffn, named_workload
-from pebble.workloads.base import Workload
+from pebble.workloads.workload import Workload
 
 
 def concurrent_pairs(workload: Workload, beside: str, has_sms: bool) -> tuple[Attention, Ffn]:

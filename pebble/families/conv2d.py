@@ -16,7 +16,7 @@ from pebble.bounds import Accounting, Box, ByLines, Formula, LineProblem, Lines,
 from pebble.bounds.published import convolution_formula
 from pebble.cdag.catalogue import DagFamily
 from pebble.cdag.products import conv2d_dag
-from pebble.families.base import Family
+from pebble.families.family import Family
 from pebble.families.schedules import Explicit
 from pebble.schedules.explicit.conv2d_search import best_conv_schedule
 from pebble.units import ceil_div

@@ -14,7 +14,7 @@ from __future__ import annotations
 from pebble.bounds import Accounting, LowerBound, Projections
 from pebble.cdag.catalogue import DagFamily
 from pebble.cdag.einsum import einsum_dag
-from pebble.families.base import Family
+from pebble.families.family import Family
 from pebble.families.gemm import GEMM
 from pebble.families.grouped import product_part
 from pebble.families.schedules import Explicit, in_turn

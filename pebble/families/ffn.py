@@ -13,7 +13,7 @@ from pebble.bounds import Accounting, Chain, Formula, Grid, chain_uses
 from pebble.bounds.published import chain_formula
 from pebble.cdag.catalogue import DagFamily
 from pebble.cdag.products import ffn_dag
-from pebble.families.base import KernelFamily
+from pebble.families.family import KernelFamily
 from pebble.families.schedules import Explicit, OnSms
 from pebble.families.spaces.ffn import FfnSpace
 from pebble.models.kernel_fit import KernelNeeds

@@ -18,7 +18,7 @@ from pebble.bounds.published import compulsory_formula, product_formulas, words_
 from pebble.cdag.catalogue import DagFamily
 from pebble.cdag.products import gemm_dag
 from pebble.errors import InputError
-from pebble.families.base import KernelFamily
+from pebble.families.family import KernelFamily
 from pebble.families.schedules import BALANCED, Explicit, OnSms
 from pebble.families.spaces.gemm import GemmSpace
 from pebble.game.buffer_model import BufferModel
@@ -35,10 +35,10 @@ from pebble.simulation import KernelConfig, Traffic
 from pebble.traces import LINE_BYTES
 from pebble.traces.program import Group, Program
 from pebble.workloads import Gemm, GroupedGemm
-from pebble.workloads.base import Workload
 from pebble.workloads.grouped import MAX_GROUPS
 from pebble.workloads.parameters import flag, needed, optional
 from pebble.workloads.widths import FastMemory
+from pebble.workloads.workload import Workload
 
 _CLUSTERS = (2, 4, 8, 16)
 

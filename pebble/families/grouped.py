@@ -14,7 +14,7 @@ from dataclasses import replace
 from pebble.bounds import Accounting, WorkloadPart
 from pebble.cdag.catalogue import DagFamily
 from pebble.cdag.products import grouped_dag
-from pebble.families.base import KernelFamily
+from pebble.families.family import KernelFamily
 from pebble.families.gemm import GEMM
 from pebble.families.schedules import Explicit, in_turn
 from pebble.families.spaces.gemm import GroupedSpace

@@ -16,14 +16,14 @@ from typing import Any
 from pebble.bounds import Accounting, ByLines, LineProblem, LowerBound, Piece, WorkloadPart, sum_of_kernels
 from pebble.bounds.chain_lines import chain_problems
 from pebble.families.attention import ATTENTION
-from pebble.families.base import Family
+from pebble.families.family import Family
 from pebble.families.ffn import FFN
 from pebble.families.gemm import GEMM
 from pebble.families.schedules import Explicit, in_turn
 from pebble.workloads import Gemm, TransformerLayer
-from pebble.workloads.base import Workload
 from pebble.workloads.parameters import flag, needed, optional
 from pebble.workloads.widths import FastMemory
+from pebble.workloads.workload import Workload
 
 
 class LayerFamily(Family[TransformerLayer]):

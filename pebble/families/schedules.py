@@ -13,8 +13,8 @@ from typing import Any, ClassVar, Generic, Protocol, TypeVar
 from pebble.errors import InputError
 from pebble.game.buffer_model import BufferModel
 from pebble.schedules.tile import TileShape
-from pebble.workloads.base import Workload
 from pebble.workloads.widths import ALIKE, FastMemory
+from pebble.workloads.workload import Workload
 
 
 class Named(Protocol):

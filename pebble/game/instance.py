@@ -9,7 +9,7 @@ from enum import StrEnum
 from functools import cached_property
 from typing import TYPE_CHECKING, NamedTuple
 
-from pebble.cdag.base import Dag
+from pebble.cdag.building import Dag
 from pebble.errors import InfeasibleError, InputError, UnknownNameError
 
 if TYPE_CHECKING:

@@ -18,7 +18,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from math import prod
 
-from pebble.workloads.base import Workload
+from pebble.workloads.workload import Workload
 
 Shape = tuple[int, ...]
 

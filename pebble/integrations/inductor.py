@@ -21,7 +21,7 @@ from torch._inductor.virtualized import V
 from pebble.integrations.kernel_model import DTYPES, LOG, Launch, fastest_launches, sku_of
 from pebble.schedules.tile import TileShape
 from pebble.workloads import Gemm, GroupedGemm
-from pebble.workloads.base import Workload
+from pebble.workloads.workload import Workload
 
 GROUPS = (1, 2, 4, 8, 16, 32)
 """Values of ``GROUP_M`` that are tried; Inductor itself tries 8 alone."""

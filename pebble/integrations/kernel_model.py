@@ -21,7 +21,7 @@ from pebble.timing.power import power_of
 from pebble.timing.sustained import Rates, sustained_rates
 from pebble.tuning.advisors.coarse import coarse_seconds, quick_look
 from pebble.units import ceil_div
-from pebble.workloads.base import Workload
+from pebble.workloads.workload import Workload
 
 LOG = logging.getLogger("pebble")
 _SAME = 8  # digits after the point of seconds that are told apart

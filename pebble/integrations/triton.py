@@ -26,7 +26,7 @@ from pebble.integrations.kernel_model import LOG, KernelTimes, Launch, dtype_of,
 from pebble.models.machine import load_machine
 from pebble.schedules.tile import TileShape
 from pebble.workloads import Attention, Gemm
-from pebble.workloads.base import Workload
+from pebble.workloads.workload import Workload
 
 Values = Mapping[str, Any]
 TILE = ("BLOCK_SIZE_M", "BLOCK_SIZE_N", "BLOCK_SIZE_K")

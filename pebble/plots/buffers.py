@@ -28,7 +28,7 @@ from pebble.plots.save import (
     small_title,
     value_axis,
 )
-from pebble.workloads.base import Workload
+from pebble.workloads.workload import Workload
 
 _OMEGAS = tuple(Fraction(i, 20) for i in range(21))
 _POINTS = tuple(Fraction(i, 20) for i in (0, 2, 5, 10, 20))

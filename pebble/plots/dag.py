@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Hashable
 
-from pebble.cdag.base import Dag
+from pebble.cdag.building import Dag
 from pebble.cdag.validate import validate_dag
 from pebble.errors import InputError
 from pebble.plots.look import POINTS, look

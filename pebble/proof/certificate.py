@@ -30,8 +30,8 @@ from pebble.schedules.explicit.latent import LatentSchedule
 from pebble.schedules.explicit.phases import Phases
 from pebble.schedules.explicit.remainder import BandsWithRemainder, PanelsWithRemainder
 from pebble.system.files import check_path, write_text
-from pebble.workloads.base import Workload
 from pebble.workloads.widths import ALIKE
+from pebble.workloads.workload import Workload
 
 _DERIVED = {"name", "flops", "compulsory_elements", "compulsory_bytes"}
 

@@ -13,16 +13,16 @@ from math import ceil
 from typing import NamedTuple
 
 from pebble.bounds import Accounting, LowerBound, Theorem, WeightedBound
-from pebble.bounds.base import COQ_GAME
 from pebble.bounds.numbers import number
+from pebble.bounds.proofs import COQ_GAME
 from pebble.certificate.statement import Workload as Statement
 from pebble.certificate.statement import read_workload
 from pebble.errors import InputError
 from pebble.families import accounting
 from pebble.families.schedules import Explicit
 from pebble.proof.certificate import Answer, workload_statement
-from pebble.workloads.base import Workload
 from pebble.workloads.widths import ALIKE
+from pebble.workloads.workload import Workload
 
 _SPECIAL = {c: "\\" + c for c in "&%#_{}"} | {
     "~": r"\textasciitilde{}",

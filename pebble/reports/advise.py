@@ -12,10 +12,10 @@ from pebble.families import kernel_family
 from pebble.models.kernel_fit import warp_threads
 from pebble.models.launches import MEASURED_DTYPE, Launches, launches_like
 from pebble.models.machine import Machine
-from pebble.reports.base import Report
 from pebble.reports.default_kernel import as_advised
 from pebble.reports.export import Exported, export
 from pebble.reports.kernel_time import MILLI, SUSTAINED, UNSUSTAINED, floor_word, kernel_floor, time_notes
+from pebble.reports.report import Report
 from pebble.reports.simulated_kernel import Bounded, SimulatedKernel, read_kernel, trace_bound
 from pebble.reports.target import MAX_SMS, chip_of, whole
 from pebble.timing.floor import TimeFloor
@@ -23,7 +23,7 @@ from pebble.tuning import Progress, told_to, with_bar
 from pebble.tuning.advisors import TimedKernel
 from pebble.tuning.choice import Choice, choose
 from pebble.units import ceil_div, format_bytes
-from pebble.workloads.base import Workload
+from pebble.workloads.workload import Workload
 
 
 class Against(NamedTuple):

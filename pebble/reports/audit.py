@@ -28,10 +28,10 @@ from pebble.families import accounting, family_of
 from pebble.graphs.graph import Graph, Operation
 from pebble.models.machine import Machine
 from pebble.models.rates import peak_dram, peak_operations
-from pebble.reports.base import Report
 from pebble.reports.capacity import chip_capacity
+from pebble.reports.report import Report
 from pebble.units import format_bytes, format_seconds
-from pebble.workloads.base import Workload
+from pebble.workloads.workload import Workload
 
 _SUMS = 4  # bytes of a partial sum: matrix units accumulate in fp32
 

@@ -12,13 +12,13 @@ from pebble.bounds import Formula, LowerBound
 from pebble.errors import check_flag
 from pebble.families import Explicit, command_words, family_of
 from pebble.models.machine import Machine
-from pebble.reports.base import Report
 from pebble.reports.capacity import Capacity, cache_capacity, chip_capacity, known_of
+from pebble.reports.report import Report
 from pebble.reports.target import MAX_SMS, Target, TargetOptions, read_target, whole
 from pebble.reports.timed import WorkloadTime, check_time_options
 from pebble.timing.floor import verdict_of_bound
 from pebble.units import Size, format_bytes, format_capacity, format_ratio
-from pebble.workloads.base import Workload
+from pebble.workloads.workload import Workload
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

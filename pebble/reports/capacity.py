@@ -22,8 +22,8 @@ from pebble.families import FAMILIES, Explicit, accounting, family_of, find_fami
 from pebble.game import BufferModel, Game, Variant
 from pebble.models.machine import Machine
 from pebble.units import Size
-from pebble.workloads.base import Workload
 from pebble.workloads.widths import FastMemory, Widths
+from pebble.workloads.workload import Workload
 
 
 @dataclass(frozen=True)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from pebble.counters.coalescing import Coalescing, Pattern, first_request
 from pebble.counters.coalescing import coalesce as count
-from pebble.reports.base import Report
+from pebble.reports.report import Report
 from pebble.units import format_ratio
 
 if TYPE_CHECKING:

@@ -8,22 +8,22 @@ from typing import TYPE_CHECKING, Any, Unpack
 
 import numpy as np
 
-from pebble.bounds.base import LowerBound
+from pebble.bounds.proofs import LowerBound
 from pebble.errors import InputError
 from pebble.families import kernel_family
 from pebble.models.caches import CachePolicy, parse_policy
 from pebble.models.machine import Machine
-from pebble.reports.base import Report
 from pebble.reports.default_kernel import advised_kernel
 from pebble.reports.kernel_notes import kernel_notes
 from pebble.reports.refusals import check_residual, check_seed
+from pebble.reports.report import Report
 from pebble.reports.schedule_names import Schedules, named_schedules
 from pebble.reports.simulated_kernel import KernelOptions, SimulatedKernel, bounded, held_by_trace
 from pebble.reports.target import whole
 from pebble.simulation import ScheduleCurve, curve_of
 from pebble.traces import LINE_BYTES
 from pebble.units import MAX_SIZE, format_bytes, format_capacity, parse_size
-from pebble.workloads.base import Workload
+from pebble.workloads.workload import Workload
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

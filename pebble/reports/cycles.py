@@ -12,10 +12,10 @@ from pebble.models.kernel_fit import MAX_STAGES, Fit, fits, most_stages, warp_th
 from pebble.models.machine import Machine
 from pebble.models.sm_constants import SETS, SmConstants, a100_constants, constants_of, is_a100
 from pebble.models.tile_model import WARPGROUPS, KTile, check_registers, least_threads, tile_needs
-from pebble.reports.base import Report
+from pebble.reports.report import Report
 from pebble.reports.target import whole
 from pebble.schedules.tile import TileShape
-from pebble.workloads.base import element_bytes
+from pebble.workloads.workload import element_bytes
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

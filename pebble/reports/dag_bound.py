@@ -10,11 +10,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from pebble.bounds.dag import best_bound, dag_bounds_in_turn
-from pebble.bounds.dag.base import DagBound
+from pebble.bounds.dag.windows import DagBound
 from pebble.errors import InputError
 from pebble.game import Cost, Game, Variant
-from pebble.reports.base import Report
 from pebble.reports.dags import plain_dag, read_dag_source
+from pebble.reports.report import Report
 from pebble.reports.target import whole
 from pebble.solvers import Known, SolveResult, solve
 from pebble.system.clock import Clock, OutOfTimeError

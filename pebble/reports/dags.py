@@ -6,16 +6,16 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from pebble.cdag.base import is_dag
+from pebble.cdag.building import is_dag
 from pebble.errors import InputError, UnknownNameError, check_flag
 from pebble.families import DAG_FAMILIES, FAMILIES, Family, find_dag_family, find_family
 from pebble.game import Variant
 from pebble.system.files import exists
-from pebble.workloads.base import Workload
 from pebble.workloads.named import model_names
+from pebble.workloads.workload import Workload
 
 if TYPE_CHECKING:
-    from pebble.cdag.base import Dag
+    from pebble.cdag.building import Dag
 
 
 def read_dag_source(

@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING, Any, Unpack
 from pebble.errors import InputError
 from pebble.families import lower_bound
 from pebble.models.machine import Machine
-from pebble.reports.base import Report
 from pebble.reports.options import spelled_out
+from pebble.reports.report import Report
 from pebble.reports.target import Target, TargetOptions, read_target
 from pebble.reports.timed import check_time_options
 from pebble.timing.floor import MICRO, TimeFloor, floor_of

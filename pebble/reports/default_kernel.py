@@ -12,7 +12,7 @@ from pebble.reports.simulated_kernel import KernelOptions, SimulatedKernel, read
 from pebble.reports.target import MAX_SMS, target_of, whole
 from pebble.tuning.advisors import Advice
 from pebble.tuning.choice import Chooser, Question, chooser
-from pebble.workloads.base import Workload
+from pebble.workloads.workload import Workload
 
 
 def advised_kernel(workload: Workload, **options: Unpack[KernelOptions]) -> SimulatedKernel:

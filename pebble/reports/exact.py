@@ -14,7 +14,7 @@ from pebble.families import family_of
 from pebble.families.gemm import GEMM
 from pebble.game import Game, Move, Pebbling, Variant, check_capacity, moves_cost, replay
 from pebble.game.moves import Op
-from pebble.reports.base import Report
+from pebble.reports.report import Report
 from pebble.reports.schedule_names import Schedules, read_schedules
 from pebble.reports.target import TargetOptions, read_target
 from pebble.schedules.orders import OrderParams, TileOrder
@@ -25,7 +25,7 @@ from pebble.solvers.result import Progress
 from pebble.system.clock import Clock
 from pebble.units import format_bytes, format_capacity
 from pebble.workloads import Gemm
-from pebble.workloads.base import Workload
+from pebble.workloads.workload import Workload
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

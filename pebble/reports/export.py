@@ -13,12 +13,12 @@ import numpy as np
 from pebble.errors import InputError, UnknownNameError, check_text
 from pebble.families import kernel_family
 from pebble.models.machine import Machine, load_machine, machine_names
-from pebble.reports.base import Report
 from pebble.reports.default_kernel import advised_kernel, who_advises
 from pebble.reports.fit import ORIGINS
 from pebble.reports.kernel_notes import kernel_notes
 from pebble.reports.options import spelled_out
 from pebble.reports.refusals import check_seed
+from pebble.reports.report import Report
 from pebble.reports.schedule_names import Own
 from pebble.reports.simulated_kernel import KernelOptions, SimulatedKernel
 from pebble.reports.target import check_options, find_gpu
@@ -35,7 +35,7 @@ from pebble.schedules.tables.source import own_schedule
 from pebble.system.files import check_output, write_bytes
 from pebble.tuning.worth import SAME
 from pebble.units import ceil_div, format_bytes, format_seconds
-from pebble.workloads.base import Workload
+from pebble.workloads.workload import Workload
 
 FORMATS: dict[str, tuple[str, Callable[[TileTable], str | bytes]]] = {
     "csv": (".csv", lambda table: write_csv(table, statement(table))),

@@ -17,7 +17,7 @@ from pebble.reports.target import Target
 from pebble.schedules.tile import TileShape
 from pebble.traces import LINE_BYTES
 from pebble.units import format_capacity
-from pebble.workloads.base import Workload
+from pebble.workloads.workload import Workload
 
 HARDWARE, IDEAL = "hardware", "lru"
 

@@ -11,7 +11,6 @@ from pebble.families import Explicit, kernel_family
 from pebble.models.caches import parse_policy
 from pebble.models.machine import Machine
 from pebble.models.rates import peak_dram
-from pebble.reports.base import Report
 from pebble.reports.capacity import best_in_kernel, cache_capacity, chip_capacity
 from pebble.reports.default_kernel import advised_kernel
 from pebble.reports.kernel_notes import (
@@ -26,6 +25,7 @@ from pebble.reports.kernel_notes import (
 )
 from pebble.reports.ranking import Ranking, ranked_row
 from pebble.reports.refusals import check_residual
+from pebble.reports.report import Report
 from pebble.reports.schedule_names import Schedules, named_schedules
 from pebble.reports.simulated_kernel import Bounded, KernelOptions, SimulatedKernel, bounded, trace_bound
 from pebble.reports.simulated_orders import Progress, simulate_all
@@ -36,7 +36,7 @@ from pebble.simulation.merging import KEYS, Requested
 from pebble.timing.energy import Energy
 from pebble.timing.floor import MICRO, verdict_of_orders
 from pebble.units import Size, format_bytes, format_capacity, format_ratio
-from pebble.workloads.base import Workload
+from pebble.workloads.workload import Workload
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -15,7 +15,7 @@ from pebble.reports.simulated_kernel import SimulatedKernel
 from pebble.schedules.tile import TileShape
 from pebble.simulation import Traffic
 from pebble.units import format_bytes, format_capacity
-from pebble.workloads.base import Workload
+from pebble.workloads.workload import Workload
 
 _WAVES = "blocks run in waves, a barrier before each; those that run free drift apart"
 _FREE = (

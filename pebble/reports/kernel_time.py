@@ -9,10 +9,10 @@ from typing import Any, NamedTuple, Unpack
 from pebble.errors import InputError
 from pebble.families import accounting, kernel_family
 from pebble.models.machine import Machine
-from pebble.reports.base import Report
 from pebble.reports.default_kernel import advised_kernel
 from pebble.reports.kernel_notes import kernel_notes
 from pebble.reports.refusals import check_seed
+from pebble.reports.report import Report
 from pebble.reports.schedule_names import Schedules, named_schedules
 from pebble.reports.simulated_kernel import KernelOptions, SimulatedKernel, trace_bound
 from pebble.simulation.merging import KEYS
@@ -24,7 +24,7 @@ from pebble.timing.sustained import Rates, sustained_rates
 from pebble.timing.waves import modelled_time
 from pebble.tuning.advisors.ours import most_lines
 from pebble.tuning.worth import walk_alike
-from pebble.workloads.base import Workload
+from pebble.workloads.workload import Workload
 
 MILLI = 1e3  # milliseconds of a second
 _BINDS = {"operations": "compute-bound", "dram": "DRAM-bound", "l2": "L2-bound"}

@@ -9,7 +9,7 @@ from typing import Any
 from pebble.errors import UnknownNameError, check_text
 from pebble.integrations.moe import MoeConfigs, moe_configs
 from pebble.models.machine import Machine
-from pebble.reports.base import Report
+from pebble.reports.report import Report
 from pebble.reports.target import find_gpu
 from pebble.system.files import write_bytes
 from pebble.workloads.named import MIXTURES

@@ -12,12 +12,12 @@ from pebble.counters.limits import Critical, Limit, computes, critical_kernel, l
 from pebble.counters.profile import MACHINES
 from pebble.counters.quantities import QUANTITIES
 from pebble.models.machine import load_machine
-from pebble.reports.base import Report
 from pebble.reports.ncu_which import Identified, identify
+from pebble.reports.report import Report
 from pebble.reports.simulated_kernel import KernelOptions
 from pebble.system.files import shown
 from pebble.units import format_bytes
-from pebble.workloads.base import Workload
+from pebble.workloads.workload import Workload
 
 if TYPE_CHECKING:
     from pebble.reports.ncu_compare import Judgement

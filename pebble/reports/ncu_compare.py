@@ -14,16 +14,16 @@ from pebble.counters.profile import MACHINES
 from pebble.counters.shapes import read_shapes
 from pebble.errors import InputError, check_flag
 from pebble.models.machine import load_machine
-from pebble.reports.base import Report
 from pebble.reports.kernel_compare import Comparison, compare_kernels
 from pebble.reports.ncu_verdict import Verdict, notes_of, verdict_on_reads, verdict_on_writes
 from pebble.reports.ncu_which import identify
+from pebble.reports.report import Report
 from pebble.reports.simulated_kernel import Bounded, KernelOptions
 from pebble.reports.simulated_orders import Progress
 from pebble.simulation import Traffic
 from pebble.units import format_bytes, format_capacity, format_ratio
 from pebble.workloads import Gemm
-from pebble.workloads.base import Workload
+from pebble.workloads.workload import Workload
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -17,8 +17,8 @@ from pebble.counters.names import tile_of
 from pebble.counters.shapes import UNTOLD_BYTES, multiply_adds, value_sizes
 from pebble.counters.stores import VALUE_BYTES
 from pebble.errors import InputError
-from pebble.reports.base import Report
 from pebble.reports.ncu import number
+from pebble.reports.report import Report
 from pebble.reports.target import whole
 from pebble.system.files import check_path, read_bytes, shown
 

@@ -14,12 +14,12 @@ from typing import Any, Unpack
 from pebble.counters import MeasuredLaunch, Profile
 from pebble.errors import InputError, UnknownNameError
 from pebble.families import FAMILIES, kernel_family, read_workload
-from pebble.reports.base import Report
 from pebble.reports.ncu_compare import Judgement, judge
+from pebble.reports.report import Report
 from pebble.reports.simulated_kernel import KernelOptions
 from pebble.system.files import check_output, faults, read_bytes, shown
 from pebble.units import format_bytes
-from pebble.workloads.base import Workload
+from pebble.workloads.workload import Workload
 
 # as benchmarks/hardware/library.py has them, which has to do without this package
 SHAPE_COLUMNS = {

@@ -10,7 +10,7 @@ from pebble.counters import MeasuredLaunch, Profile
 from pebble.reports.kernel_compare import Comparison
 from pebble.reports.simulated_kernel import Bounded
 from pebble.units import format_bytes, format_ratio
-from pebble.workloads.base import Workload
+from pebble.workloads.workload import Workload
 
 _ROUNDING = 0.02  # of a counter against a whole operand: ECC, instructions, other small traffic
 _CLOSE = 1.10

@@ -11,7 +11,7 @@ from pebble.counters.names import Operation
 from pebble.counters.shapes import ShapeReading, read_shapes, stored_sectors, stores_of
 from pebble.counters.stores import StoreVerdict, read_heads
 from pebble.errors import InputError
-from pebble.reports.base import Report
+from pebble.reports.report import Report
 
 
 @dataclass(frozen=True, repr=False)

@@ -8,7 +8,7 @@ from typing import Any
 from pebble.reports.simulated_kernel import SimulatedKernel
 from pebble.system.parallel import cores
 from pebble.tuning.worth import line_loads
-from pebble.workloads.base import Workload
+from pebble.workloads.workload import Workload
 
 _LINE_SECONDS = 1.7e-9  # of a line that a block loads as a part of its tile
 

@@ -6,12 +6,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Unpack
 
-from pebble.reports.base import Report
 from pebble.reports.bound import Bound, bound_workload
 from pebble.reports.options import spelled_out
+from pebble.reports.report import Report
 from pebble.reports.target import TargetOptions
 from pebble.units import format_bytes
-from pebble.workloads.base import Workload
+from pebble.workloads.workload import Workload
 
 
 @dataclass(frozen=True, repr=False)

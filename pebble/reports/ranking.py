@@ -27,7 +27,7 @@ from pebble.timing.floor import TimeFloor
 from pebble.timing.power import Power
 from pebble.timing.sustained import Rates, sustained_rates
 from pebble.tuning.worth import SAME, line_loads, pick, tried_first, walk_alike, worth_simulating
-from pebble.workloads.base import Workload
+from pebble.workloads.workload import Workload
 
 _BEST = 5  # orders that a short screen shows first
 _MOST_LINES = 4e9  # that are followed for a short screen: about 7 s on one core

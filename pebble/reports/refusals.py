@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from pebble.errors import InputError, check_flag
 from pebble.families import family_of
 from pebble.traces import Trace
-from pebble.workloads.base import Workload
+from pebble.workloads.workload import Workload
 
 LESS_THAN_BOUND = (
     "the trace moves less than the bound, so it is no trace of that workload and kernel: it leaves out operands or "

@@ -16,7 +16,7 @@ from pebble.reports.target import TargetOptions, read_target
 from pebble.reports.timed import WorkloadTime, check_time_options
 from pebble.system.parallel import each
 from pebble.timing.floor import Point, Roofline, TimeFloor
-from pebble.workloads.base import Workload
+from pebble.workloads.workload import Workload
 
 
 def roofline(

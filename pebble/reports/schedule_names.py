@@ -11,7 +11,7 @@ from pebble.families import kernel_family
 from pebble.reports.simulated_kernel import SimulatedKernel
 from pebble.schedules.tables import TileTable
 from pebble.schedules.tables.source import own_schedule
-from pebble.workloads.base import Workload
+from pebble.workloads.workload import Workload
 
 Own = str | Path | Callable[..., Any] | Iterator[tuple[int, int]] | TileTable | Sequence[tuple[int, int]]
 Schedules = Own | Sequence[Own]

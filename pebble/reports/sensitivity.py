@@ -14,7 +14,7 @@ from pebble.schedules.orders import TileOrder
 from pebble.schedules.tables.own import OwnSchedule
 from pebble.simulation import KernelConfig, curve_of
 from pebble.traces import LINE_BYTES
-from pebble.workloads.base import Workload
+from pebble.workloads.workload import Workload
 
 SKEWS = (1, 2, 5, 10, 20)
 SEEDS = (0, 1, 2)

@@ -11,12 +11,12 @@ from pebble.families.concurrent import concurrent_pairs, simulate_concurrent
 from pebble.families.ffn import FFN
 from pebble.models.caches import parse_policy
 from pebble.models.machine import Machine
-from pebble.reports.base import Report
 from pebble.reports.default_kernel import advised_kernel
 from pebble.reports.fit import fit_kernel, read_cache_model
 from pebble.reports.kernel_notes import cache_notes, kernel_notes
 from pebble.reports.options import ConcurrentFfn
 from pebble.reports.refusals import LESS_THAN_BOUND, check_seed, check_trace_of
+from pebble.reports.report import Report
 from pebble.reports.schedule_names import Own
 from pebble.reports.sensitivity import Sensitivity
 from pebble.reports.sensitivity import sensitivity as vary
@@ -29,7 +29,7 @@ from pebble.simulation.merging import KEYS, Requested
 from pebble.system.files import check_output, check_path
 from pebble.traces.files import read_trace, write_trace
 from pebble.units import format_bytes, format_capacity, format_ratio
-from pebble.workloads.base import Workload
+from pebble.workloads.workload import Workload
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import Any, TypeVar, Unpack
 
-from pebble.bounds.base import LowerBound
+from pebble.bounds.proofs import LowerBound
 from pebble.errors import InputError, check_flag
 from pebble.families import KernelFamily, kernel_family
 from pebble.models.caches import parse_policy
@@ -36,7 +36,7 @@ from pebble.simulation import KernelConfig, Traffic
 from pebble.simulation.merging import Requested, requested
 from pebble.traces.asynchronous import Speeds
 from pebble.units import format_capacity
-from pebble.workloads.base import Workload
+from pebble.workloads.workload import Workload
 
 T = TypeVar("T")
 _KEPT = 64  # bounds, of the questions asked last

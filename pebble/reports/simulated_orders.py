@@ -16,7 +16,7 @@ from pebble.simulation import KernelConfig, Traffic
 from pebble.simulation.merging import Requested
 from pebble.system.parallel import each
 from pebble.tuning.worth import walk_alike
-from pebble.workloads.base import Workload
+from pebble.workloads.workload import Workload
 
 Progress = Callable[[str], None]
 

@@ -9,21 +9,21 @@ from math import ceil
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Unpack
 
-from pebble.bounds.base import LowerBound
 from pebble.bounds.memories import balanced_share, buffer_lower_bound, check_workload, multicast_bound, of_sms
+from pebble.bounds.proofs import LowerBound
 from pebble.errors import InputError
 from pebble.families import BALANCED, OnSms, accounting, family_of
 from pebble.game.buffer_model import BufferModel
 from pebble.models.machine import Machine
 from pebble.models.rates import copy_cost
-from pebble.reports.base import Report
 from pebble.reports.capacity import chip_capacity
 from pebble.reports.options import Buffers
+from pebble.reports.report import Report
 from pebble.reports.sm_memory import MEASURED, SmCapacity, read_buffers, read_sms, sm_capacity
 from pebble.reports.target import Target, TargetOptions, read_target, whole
 from pebble.units import format_bytes, format_ratio
-from pebble.workloads.base import Workload
 from pebble.workloads.widths import FastMemory
+from pebble.workloads.workload import Workload
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -6,20 +6,20 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Unpack
 
-from pebble.bounds.base import LowerBound
 from pebble.bounds.memories import balanced_share, buffer_lower_bound, check_workload
+from pebble.bounds.proofs import LowerBound
 from pebble.errors import InputError
 from pebble.families import BALANCED, OnSms, accounting, kernel_family
 from pebble.game.buffer_model import BufferModel
 from pebble.models.machine import Machine
-from pebble.reports.base import Report
 from pebble.reports.options import Buffers
+from pebble.reports.report import Report
 from pebble.reports.sm_bound import atomic_adds, into_sms
 from pebble.reports.sm_memory import SmCapacity, read_buffers, read_sms, sm_capacity
 from pebble.reports.target import Target, TargetOptions, read_target
 from pebble.schedules.tile import TileShape
 from pebble.units import format_bytes, format_ratio
-from pebble.workloads.base import Workload
+from pebble.workloads.workload import Workload
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -11,7 +11,7 @@ from pebble.models.machine import Machine
 from pebble.models.rates import CopyCost, copy_cost
 from pebble.reports.target import MAX_SMS, Target, whole
 from pebble.units import Size, format_capacity
-from pebble.workloads.base import Workload
+from pebble.workloads.workload import Workload
 
 if TYPE_CHECKING:
     pass

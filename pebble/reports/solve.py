@@ -14,10 +14,10 @@ from pebble.game import SINGLE, BufferModel, Cost, Game, Pebbling, Variant, mini
 from pebble.game import replay as play
 from pebble.game.moves import cost_to_json
 from pebble.models.machine import Machine
-from pebble.reports.base import Report
 from pebble.reports.capacity import known_bound
 from pebble.reports.dags import read_dag_source
 from pebble.reports.on_sms import Beside, SmMemory, common_beside, read_memory, timeline
+from pebble.reports.report import Report
 from pebble.reports.sm_memory import MEASURED, read_buffers
 from pebble.reports.target import chip_of, find_gpu, whole
 from pebble.system.clock import Clock, OutOfTimeError, check_seconds

@@ -8,11 +8,11 @@ from typing import Any, TypedDict, Unpack
 from pebble.models.machine import Machine
 from pebble.models.sm_constants import Constant, dram_constants, own_constant
 from pebble.models.stream_model import StreamKernel, StreamModel, stream_model
-from pebble.reports.base import Report
 from pebble.reports.options import spelled_out
+from pebble.reports.report import Report
 from pebble.reports.target import check_options, chip_of, whole
 from pebble.units import format_seconds
-from pebble.workloads.base import element_bytes
+from pebble.workloads.workload import element_bytes
 
 
 @dataclass(frozen=True, repr=False)

@@ -12,10 +12,10 @@ from pebble.models.kernel_fit import MAX_STAGES, fits, most_stages, warp_threads
 from pebble.models.machine import Machine
 from pebble.models.sm_constants import constants_of
 from pebble.models.tile_model import BARRIER_BYTES, KTile, TileModel, check_registers, tile_model
-from pebble.reports.base import Report
 from pebble.reports.kernel_notes import cut_note
 from pebble.reports.kernel_time import SUSTAINED, UNSUSTAINED
 from pebble.reports.options import spelled_out
+from pebble.reports.report import Report
 from pebble.reports.target import MAX_SMS, chip_of, whole
 from pebble.schedules.tile import TileShape
 from pebble.timing.modelled import ModelledTime
@@ -23,7 +23,7 @@ from pebble.tuning import Progress, silent, told_to, with_bar
 from pebble.tuning.advisors import ADVISORS, Advice, Advisor, TimedKernel, Timer, best_timed, parse_advisor
 from pebble.tuning.choice import Question, chooser
 from pebble.units import ceil_div
-from pebble.workloads.base import Workload
+from pebble.workloads.workload import Workload
 
 _OURS = "ours"
 _SAME = 0.999  # times as long is no faster

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Unpack
 from pebble.errors import InputError
 from pebble.families import kernel_family, read_workload
 from pebble.models.machine import Machine
-from pebble.reports.base import Report
 from pebble.reports.kernel_time import MILLI, TimedSchedule, fastest, time_notes, time_row, timed_kernel
+from pebble.reports.report import Report
 from pebble.reports.schedule_names import Schedules
 from pebble.reports.simulated_kernel import KernelOptions, SimulatedKernel
 from pebble.reports.target import whole
@@ -19,7 +19,7 @@ from pebble.system.parallel import each
 from pebble.timing.modelled import ModelledTime
 from pebble.timing.sustained import LAUNCH_NS
 from pebble.timing.waves import modelled_time
-from pebble.workloads.base import Workload
+from pebble.workloads.workload import Workload
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Unpack
 
 from pebble.errors import InputError, UnknownNameError
 from pebble.models.machine import Machine
-from pebble.reports.base import Report
 from pebble.reports.kernel_time import (
     MILLI,
     SUSTAINED,
@@ -23,12 +22,13 @@ from pebble.reports.kernel_time import (
     time_row,
     timed_kernel,
 )
+from pebble.reports.report import Report
 from pebble.reports.schedule_names import Schedules
 from pebble.reports.simulated_kernel import KernelOptions, SimulatedKernel
 from pebble.reports.target import whole
 from pebble.system.parallel import each
 from pebble.timing.floor import TimeFloor
-from pebble.workloads.base import Workload
+from pebble.workloads.workload import Workload
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -12,7 +12,7 @@ from pebble.models.machine import Machine
 from pebble.models.rates import check_accumulator
 from pebble.timing.energy import Energy, EnergyTable, estimate, load_energy_table
 from pebble.timing.floor import TimeFloor, sm_traffic, time_floor
-from pebble.workloads.base import Workload
+from pebble.workloads.workload import Workload
 
 
 @dataclass(frozen=True)

@@ -10,11 +10,11 @@ from typing import TYPE_CHECKING, Any, Unpack
 from pebble.errors import InputError
 from pebble.families import kernel_family
 from pebble.models.machine import Machine
-from pebble.reports.base import Report
 from pebble.reports.export import Exported, export
 from pebble.reports.kernel_notes import kernel_notes
 from pebble.reports.kernel_time import time_notes
 from pebble.reports.options import spelled_out
+from pebble.reports.report import Report
 from pebble.reports.simulated_kernel import KernelOptions, SimulatedKernel, trace_bound
 from pebble.reports.tune_target import (
     check_execution,
@@ -55,7 +55,7 @@ from pebble.tuning import (
     with_bar,
 )
 from pebble.units import format_bytes
-from pebble.workloads.base import Workload
+from pebble.workloads.workload import Workload
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -12,7 +12,7 @@ from pebble.reports.simulated_kernel import KernelOptions, SimulatedKernel, read
 from pebble.reports.target import target_of, whole
 from pebble.schedules.execution import parse_execution
 from pebble.tuning import BYTES, Condition, default_objective, space_of
-from pebble.workloads.base import Workload
+from pebble.workloads.workload import Workload
 
 ALL_TILES = "all"
 ROBUST, UNEVEN = "waves,waves@90", "free,free@90"

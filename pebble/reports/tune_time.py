@@ -17,7 +17,7 @@ from pebble.timing.power import Power, Sustained, power_of, sustained_if_measure
 from pebble.timing.sustained import Rates, sustained_rates
 from pebble.timing.waves import modelled_time
 from pebble.tuning import Candidate, Condition, as_moved
-from pebble.workloads.base import Workload
+from pebble.workloads.workload import Workload
 
 _NEAR = 1.01  # times the least by the bytes that are known: of these the one that moves least is simulated again
 

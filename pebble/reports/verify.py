@@ -8,7 +8,7 @@ from typing import Any
 
 from pebble.certificate import RefusedError, UnreadableError, check, check_file
 from pebble.errors import InputError, VerificationError
-from pebble.reports.base import Report
+from pebble.reports.report import Report
 from pebble.system.files import check_path, faults, shown
 
 

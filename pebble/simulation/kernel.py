@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from pebble.errors import InputError
 from pebble.models.caches import CacheCounts, parse_policy
-from pebble.models.caches.base import check_capacity
+from pebble.models.caches.policy import check_capacity
 from pebble.schedules.execution import WAVES, Execution
 from pebble.schedules.orders import OrderParams
 from pebble.schedules.tile import TileShape

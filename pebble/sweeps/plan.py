@@ -26,9 +26,9 @@ from pebble.sweeps.work import kernel_of
 from pebble.system.files import read_bytes
 from pebble.units import parse_size
 from pebble.workloads import model_names
-from pebble.workloads.base import Workload, element_bytes
 from pebble.workloads.named import model_layers
 from pebble.workloads.parameters import Parameter, read_values
+from pebble.workloads.workload import Workload, element_bytes
 
 _ALL = "all"
 

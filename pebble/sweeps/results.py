@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from pebble.errors import InputError, UnknownNameError, check_flag, check_text
-from pebble.reports.base import Report
+from pebble.reports.report import Report
 from pebble.reports.target import whole
 from pebble.sweeps.columns import COLUMNS, NAMES, SAME_EACH_RUN, TABLE
 from pebble.sweeps.store import duckdb, is_of_file, reading

@@ -11,8 +11,8 @@ from typing import Any, NamedTuple, TypedDict, Unpack
 
 from pebble import __version__
 from pebble.errors import InputError, check_flag
-from pebble.reports.base import Report
 from pebble.reports.options import spelled_out
+from pebble.reports.report import Report
 from pebble.reports.target import check_options, whole
 from pebble.sweeps.axes import read_axes
 from pebble.sweeps.columns import DONE, FAILED, REFUSED, AnswerError, read_answer

@@ -24,7 +24,7 @@ from pebble.simulation import Traffic
 from pebble.sweeps.columns import DONE, FAILED, REFUSED
 from pebble.sweeps.task import GAME, canonical
 from pebble.units import Size
-from pebble.workloads.base import Workload
+from pebble.workloads.workload import Workload
 
 _SOLVER_LIBRARIES = ("ortools", "PuLP", "highspy")
 _LONGEST_MOVES = 2**19  # characters of JSON

@@ -17,7 +17,7 @@ from typing import Any
 from pebble.errors import UnknownNameError, check_text
 from pebble.models import machine as machines
 from pebble.models.machine import Machine
-from pebble.workloads.base import Workload
+from pebble.workloads.workload import Workload
 
 _FOLDER = Path(machines.__file__).parent / "energy"
 _PICO = 1e-12

@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pebble.models.caches import CacheCounts
-from pebble.models.caches.base import Engine, counted
+from pebble.models.caches.policy import Engine, counted
 from pebble.traces import LINE_BYTES, READ, WRITE, TraceChunk
 from pebble.traces.layout import Index
 from pebble.traces.program import Phase, Program, Script

@@ -19,11 +19,11 @@ from typing import Any
 from pebble.errors import InputError
 from pebble.models.machine import Machine
 from pebble.system.parallel import each
-from pebble.tuning.advisors.base import Advice
+from pebble.tuning.advisors.advisor import Advice
 from pebble.tuning.advisors.ours import LEAST_SIDE, ROWS, TimedKernel, Timer, kernels_that_fit, rank
 from pebble.tuning.progress import Progress, silent
 from pebble.tuning.worth import pick, tried_first, worth_simulating
-from pebble.workloads.base import Workload
+from pebble.workloads.workload import Workload
 
 _NEAR = 1.02  # times the least at a glance: such a tile is tried as well
 _TILES = 3

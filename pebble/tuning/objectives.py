@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from pebble.errors import InputError, UnknownNameError
-from pebble.families.base import KernelFamily
+from pebble.families.family import KernelFamily
 from pebble.families.spaces.candidate import Candidate, Condition, estimated_bytes, readable
 from pebble.models.machine import Machine
 from pebble.simulation import KernelConfig, Traffic
@@ -24,7 +24,7 @@ from pebble.timing.sustained import Rates, sustained_rates
 from pebble.timing.waves import group_of_operands, modelled_time
 from pebble.tuning.advisors.coarse import quick_look
 from pebble.units import format_bytes, format_seconds
-from pebble.workloads.base import Workload
+from pebble.workloads.workload import Workload
 
 TIME, BYTES, ENERGY = "time", "bytes", "energy"
 NAMES = (TIME, BYTES, ENERGY)

@@ -20,7 +20,7 @@ from pebble.system.parallel import each
 from pebble.traces import LINE_BYTES
 from pebble.tuning.objectives import Look, Objective
 from pebble.tuning.progress import Progress, silent
-from pebble.workloads.base import Workload
+from pebble.workloads.workload import Workload
 
 _THIN = 6  # of the candidates, one in so many is looked at to choose tiles
 _TILES = 2  # kept of those

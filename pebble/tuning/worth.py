@@ -18,7 +18,7 @@ from pebble.timing.sample import wave_loads
 from pebble.timing.sustained import Rates
 from pebble.tuning.advisors.coarse import quick_look
 from pebble.tuning.advisors.ours import MOST_LINES, most_lines
-from pebble.workloads.base import Workload
+from pebble.workloads.workload import Workload
 
 SAME = 1.01  # times as long is as fast: the model knows no better
 LIMIT = 0.8e9  # lines that are followed for an answer: a second and a half on one core

@@ -19,7 +19,7 @@ from pebble.errors import InputError, PebbleError
 from pebble.families import DTYPES, FAMILIES
 from pebble.reports.verify import verify
 from pebble.system.files import check_path, read_bytes, shown
-from pebble.workloads.base import Workload
+from pebble.workloads.workload import Workload
 
 MAX_FILES = 64
 MAX_FILE_BYTES = 16 * 2**20

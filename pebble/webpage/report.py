@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from pebble.errors import InputError, check_text
-from pebble.reports.base import Report
+from pebble.reports.report import Report
 from pebble.system.files import check_output, write_text
 from pebble.webpage.documents import Document, read_documents, title_of
 from pebble.webpage.page import page_of

@@ -23,7 +23,7 @@ from pebble.traces import LINE_BYTES, WRITE, Trace
 from pebble.units import ceil_div
 from pebble.webpage.documents import Document, Fields, workload_of
 from pebble.webpage.gaps import traffic_of
-from pebble.workloads.base import Workload
+from pebble.workloads.workload import Workload
 
 SIDE = 24  # tiles on the longer side of the grid
 DEPTH = 4  # steps of k that are kept

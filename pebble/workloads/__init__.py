@@ -1,7 +1,6 @@
 """Workloads: the families (gemm, ffn, attention, latent attention, conv2d) and the layers of named models."""
 
 from pebble.workloads.attention import Attention
-from pebble.workloads.base import DTYPE_BYTES, Operand, Workload, check_dimension, element_bytes
 from pebble.workloads.conv2d import Conv2d
 from pebble.workloads.einsum import Einsum
 from pebble.workloads.ffn import Ffn
@@ -10,6 +9,7 @@ from pebble.workloads.grouped import GroupedGemm
 from pebble.workloads.latent import LatentAttention
 from pebble.workloads.layer import TransformerLayer
 from pebble.workloads.named import model_names, model_shape, named_gemm, named_workload
+from pebble.workloads.workload import DTYPE_BYTES, Operand, Workload, check_dimension, element_bytes
 
 __all__ = [
     "DTYPE_BYTES",

@@ -6,7 +6,7 @@ from abc import abstractmethod
 from dataclasses import dataclass
 
 from pebble.errors import InputError, UnknownNameError
-from pebble.workloads.base import Operand, Workload
+from pebble.workloads.workload import Operand, Workload
 
 SOFTMAX = ("online", "strict")
 

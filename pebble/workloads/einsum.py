@@ -8,8 +8,8 @@ from functools import cached_property
 
 from pebble.errors import InputError
 from pebble.units import ceil_div
-from pebble.workloads.base import Operand, Workload, check_dimension
 from pebble.workloads.nest import Access, Nest
+from pebble.workloads.workload import Operand, Workload, check_dimension
 
 
 @dataclass(frozen=True)

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from pebble.workloads.base import Operand, Workload
 from pebble.workloads.gemm import Gemm
+from pebble.workloads.workload import Operand, Workload
 
 
 @dataclass(frozen=True)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from pebble.workloads.base import Operand, Workload
+from pebble.workloads.workload import Operand, Workload
 
 
 @dataclass(frozen=True)

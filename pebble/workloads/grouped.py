@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from pebble.errors import InputError
-from pebble.workloads.base import Operand, Workload, check_dimension
 from pebble.workloads.gemm import Gemm
+from pebble.workloads.workload import Operand, Workload, check_dimension
 
 MAX_GROUPS = 4096
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from pebble.workloads.attention import SoftmaxWorkload
-from pebble.workloads.base import Operand
+from pebble.workloads.workload import Operand
 
 
 @dataclass(frozen=True)

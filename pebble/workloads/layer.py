@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from pebble.workloads.attention import Attention
-from pebble.workloads.base import Operand, Workload
 from pebble.workloads.ffn import Ffn
 from pebble.workloads.gemm import Gemm
+from pebble.workloads.workload import Operand, Workload
 
 
 @dataclass(frozen=True)

@@ -7,10 +7,10 @@ from dataclasses import dataclass
 
 from pebble.errors import InputError, UnknownNameError, check_text
 from pebble.workloads.attention import Attention
-from pebble.workloads.base import check_dimension
 from pebble.workloads.ffn import Ffn
 from pebble.workloads.gemm import Gemm
 from pebble.workloads.layer import TransformerLayer
+from pebble.workloads.workload import check_dimension
 
 _WHERE = "pebble workloads"
 BLOCKS = ("mlp", "attention", "layer")  # what `named_workload` knows besides the single GEMMs

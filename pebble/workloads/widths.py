@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from math import gcd
 
-from pebble.workloads.base import Workload
+from pebble.workloads.workload import Workload
 
 
 @dataclass(frozen=True)

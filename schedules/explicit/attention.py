@@ -27,8 +27,8 @@ from pebble.schedules.explicit.fused import FUSED_FAMILIES, FusedSchedule, Kerne
 from pebble.schedules.explicit.gemm import BandedProduct
 from pebble.schedules.explicit.gemm_search import banded_products, best_gemm_schedule
 from pebble.workloads import Attention, Gemm
-from pebble.workloads.base import MAX_DIMENSION
 from pebble.workloads.widths import FastMemory, Widths
+from pebble.workloads.workload import MAX_DIMENSION
 
 FAMILY = "unfused with row state"
 PASSED = "row state"  # as an operand

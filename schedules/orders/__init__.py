@@ -3,7 +3,7 @@
 A new order is a pure function and its `OrderInfo` beside its kin, and its name in ``registry.py``.
 """
 
-from pebble.schedules.orders.base import MAX_NUMBER, OrderInfo, OrderParams
+from pebble.schedules.orders.order import MAX_NUMBER, OrderInfo, OrderParams
 from pebble.schedules.orders.registry import ALL_ORDERS, REGISTRY, TileOrder, all_schedules, parse_order
 
 __all__ = [

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from pebble.schedules.orders.base import OrderInfo
+from pebble.schedules.orders.order import OrderInfo
 from pebble.schedules.tile import Index, Tiles, pairs
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from pebble.schedules.orders.base import Multicast, OrderInfo, OrderParams, Raster
+from pebble.schedules.orders.order import Multicast, OrderInfo, OrderParams, Raster
 from pebble.schedules.orders.strips import grouped, row_first, snake_strips
 from pebble.schedules.tile import Tiles, pairs, round_up, tile_ids
 from pebble.units import ceil_div

@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from functools import lru_cache
 
 from pebble.errors import InputError, UnknownNameError, check_text
-from pebble.schedules.orders.base import MAX_NUMBER, OrderInfo, OrderParams
 from pebble.schedules.orders.curves import GILBERT, HILBERT, MORTON
 from pebble.schedules.orders.libraries import CUTLASS2, CUTLASS2_HORIZONTAL, CUTLASS3, DEEPGEMM, THUNDERKITTENS, XCD
+from pebble.schedules.orders.order import MAX_NUMBER, OrderInfo, OrderParams
 from pebble.schedules.orders.strips import COLUMN, GROUPED, ROW, SNAKE, SNAKE_STRIPS
 from pebble.schedules.tile import Tiles, check_grid
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from pebble.schedules.orders.base import OrderInfo
+from pebble.schedules.orders.order import OrderInfo
 from pebble.schedules.tile import Tiles, pairs, tile_ids
 from pebble.units import ceil_div
 

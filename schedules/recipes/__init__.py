@@ -1,9 +1,9 @@
 """Recipes: tables of a family made from a few numbers, so that a search can turn them."""
 
 from pebble.schedules.recipes.attention import AttentionBands
-from pebble.schedules.recipes.base import Recipe, cut_heights, even_heights
 from pebble.schedules.recipes.ffn import FusedBands, SeparateBands
 from pebble.schedules.recipes.gemm import GemmBands
+from pebble.schedules.recipes.recipe import Recipe, cut_heights, even_heights
 
 SHIFTING = (AttentionBands, FusedBands, GemmBands)  # whose blocks may begin their steps at different places
 

@@ -8,7 +8,7 @@ import numpy as np
 
 from pebble.schedules.tables import Blocks, Launch, TileTable, deal
 from pebble.schedules.tables.registry import kernel_of
-from pebble.workloads.base import Workload
+from pebble.workloads.workload import Workload
 
 
 @dataclass(frozen=True)

@@ -7,8 +7,8 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from pebble.schedules.ffn import FfnKernel
-from pebble.schedules.recipes.base import columnwise, heights_text, heights_words, ranges, shifted
 from pebble.schedules.recipes.gemm import GemmBands
+from pebble.schedules.recipes.recipe import columnwise, heights_text, heights_words, ranges, shifted
 from pebble.schedules.tables import COLUMNS, Blocks, Launch, TileTable, deal
 from pebble.units import ceil_div
 from pebble.workloads import Ffn, Gemm

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from pebble.errors import InputError
-from pebble.schedules.recipes.base import Column, columnwise, heights_text, heights_words, ranges, shifted
+from pebble.schedules.recipes.recipe import Column, columnwise, heights_text, heights_words, ranges, shifted
 from pebble.schedules.tables import Blocks, Launch, TileTable, deal
 from pebble.units import ceil_div
 from pebble.workloads import Gemm

@@ -15,7 +15,7 @@ from pebble.errors import InputError
 from pebble.schedules.orders import OrderParams
 from pebble.schedules.tables.registry import check_table, check_tiles, kernel_of
 from pebble.schedules.tables.table import COLUMNS, Blocks, Column, Entries, Launch, TileTable, deal
-from pebble.workloads.base import Workload
+from pebble.workloads.workload import Workload
 
 Columns = Mapping[str, Column]
 

@@ -19,7 +19,7 @@ from pebble.schedules.tables.table import COLUMNS, Column, Entries, Launch, Tile
 from pebble.schedules.tile import TileShape
 from pebble.traces.layout import Strided
 from pebble.traces.program import Group, Phase, Program, Steps, Walk
-from pebble.workloads.base import Workload
+from pebble.workloads.workload import Workload
 
 __all__ = ["KERNELS", "kernel_of", "table_kernel"]
 _DEFINED_IN = (gemm, grouped, ffn, attention)  # a kernel registers itself when its module is read

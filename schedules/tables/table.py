@@ -26,7 +26,7 @@ from pebble.errors import InputError
 from pebble.schedules.orders import OrderParams
 from pebble.schedules.tile import TileShape
 from pebble.units import ceil_div
-from pebble.workloads.base import Workload
+from pebble.workloads.workload import Workload
 
 TILE_COLUMNS = ("wave", "slot", "row", "col", "k_start", "k_direction")
 PIECE_COLUMNS = ("phase", "product", "first", "steps", "adds")

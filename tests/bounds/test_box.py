@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pebble.bounds.base import check_capacity
 from pebble.bounds.box import FRACTION_BITS, Box, best_segments
+from pebble.bounds.proofs import check_capacity
 from pebble.errors import InfeasibleError
 from pebble.units import ceil_cbrt, ceil_sqrt, floor_cbrt
 

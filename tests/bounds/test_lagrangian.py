@@ -25,8 +25,8 @@ from pebble.families import accounting, lower_bound
 from pebble.reports.bound import bound_workload
 from pebble.schedules.explicit.ffn import best_ffn_schedule
 from pebble.workloads import Ffn
-from pebble.workloads.base import Workload
 from pebble.workloads.widths import FastMemory, Widths
+from pebble.workloads.workload import Workload
 from tests.rooms import in_values
 
 MIB = 2**19  # values of two bytes

@@ -24,7 +24,7 @@ from pebble.game import BufferModel
 from pebble.game.buffer_model import Topology
 from pebble.solvers import solve
 from pebble.workloads import Attention, Conv2d, Ffn, Gemm, TransformerLayer
-from pebble.workloads.base import Workload
+from pebble.workloads.workload import Workload
 from tests.bounds.atomic_game import atomic_optimum
 
 LOCAL = [Fraction(0), Fraction(1, 10), Fraction(1, 4), Fraction(1, 2), Fraction(3, 4), Fraction(1)]

@@ -17,8 +17,8 @@ from pebble.families import accounting, family_of
 from pebble.proof.certificate import FORMAT, VERSION, bound_certificate, workload_statement
 from pebble.reports.capacity import Known, best_schedule
 from pebble.workloads import Attention, Conv2d, Ffn, Gemm, GroupedGemm
-from pebble.workloads.base import Workload
 from pebble.workloads.widths import ALIKE, FastMemory, Widths
+from pebble.workloads.workload import Workload
 
 SEEDS = [*range(3), *(pytest.param(seed, marks=pytest.mark.slow) for seed in range(100, 130))]
 # between a partial sum and what it ends as lies a whole charge that is tried too

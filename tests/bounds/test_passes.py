@@ -22,7 +22,7 @@ from pebble.schedules.explicit.attention import best_attention_schedule
 from pebble.schedules.explicit.ffn import best_ffn_schedule
 from pebble.solvers import solve
 from pebble.workloads import Attention, Ffn
-from pebble.workloads.base import Workload
+from pebble.workloads.workload import Workload
 from tests.rooms import in_values
 
 Product = tuple[int, int, int, int]  # first or second, row, column, number

@@ -25,8 +25,8 @@ from pebble.families import accounting
 from pebble.schedules.explicit.blocked import blocked_products
 from pebble.schedules.explicit.ffn import best_ffn_schedule
 from pebble.workloads import Ffn, Gemm
-from pebble.workloads.base import Workload
 from pebble.workloads.widths import FastMemory, Widths
+from pebble.workloads.workload import Workload
 from tests.bounds.test_chain_lines import compositions
 from tests.bounds.weighted_game import chain_game, product_game
 

@@ -16,8 +16,8 @@ from pebble.errors import InfeasibleError
 from pebble.families import accounting, family_of
 from pebble.reports.bound import bound_workload
 from pebble.workloads import Attention, Ffn
-from pebble.workloads.base import Workload
 from pebble.workloads.widths import FastMemory, Widths
+from pebble.workloads.workload import Workload
 from tests.bounds.test_passes import Product, Value, all_bounds, some_order, uses
 
 BF16, FP8 = Widths(2, 4, 4, 2), Widths(1, 4, 4, 2)

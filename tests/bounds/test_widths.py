@@ -13,8 +13,8 @@ from pebble.errors import InfeasibleError, InputError, UnknownNameError
 from pebble.families import family_of, read_workload
 from pebble.reports.bound import bound_workload
 from pebble.workloads import Attention, Conv2d, Ffn, Gemm, GroupedGemm
-from pebble.workloads.base import Workload
 from pebble.workloads.widths import FastMemory, Widths
+from pebble.workloads.workload import Workload
 from tests.bounds.weighted_game import chain_game, product_game
 from tests.brute_force import brute_force
 

@@ -13,8 +13,8 @@ from pebble.certificate.lagrangian_lines import LINES
 from pebble.proof.certificate import bound_certificate
 from pebble.reports.bound import known_of
 from pebble.workloads import Ffn
-from pebble.workloads.base import Workload
 from pebble.workloads.widths import FastMemory
+from pebble.workloads.workload import Workload
 from tests.bounds.lagrangian_game import (
     ONE,
     Shape,

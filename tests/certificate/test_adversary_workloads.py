@@ -21,8 +21,8 @@ from pebble.proof.certificate import _DERIVED, bound_certificate
 from pebble.reports.bound import known_of as answer
 from pebble.solvers import solve
 from pebble.workloads import Attention, Conv2d, Ffn, Gemm, GroupedGemm, TransformerLayer
-from pebble.workloads.base import Workload as AnyWorkload
 from pebble.workloads.widths import FastMemory
+from pebble.workloads.workload import Workload as AnyWorkload
 from tests.bounds.joined_dags import grouped_dag, layer_dag
 from tests.certificate.persuade import mutant, persuade
 from tests.certificate.strongest import (

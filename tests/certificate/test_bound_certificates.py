@@ -19,8 +19,8 @@ from pebble.families import FAMILIES, lower_bound
 from pebble.proof.certificate import bound_certificate
 from pebble.reports.capacity import Known, known_of
 from pebble.workloads import Attention, Conv2d, Ffn, Gemm, GroupedGemm, LatentAttention, TransformerLayer
-from pebble.workloads.base import Workload as AnyWorkload
 from pebble.workloads.widths import FastMemory
+from pebble.workloads.workload import Workload as AnyWorkload
 from tests.certificate.mutate import mutations
 
 LONG = ("ffn, tied", "layer")

@@ -18,7 +18,7 @@ from pebble.families import accounting
 from pebble.reports.bound import bound_workload
 from pebble.schedules.explicit.ffn import best_ffn_schedule
 from pebble.workloads import Ffn
-from pebble.workloads.base import Workload
+from pebble.workloads.workload import Workload
 from tests.bounds.lagrangian_game import (
     ONE,
     Shape,

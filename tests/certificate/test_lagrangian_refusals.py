@@ -17,7 +17,7 @@ from pebble.certificate import RefusedError, check
 from pebble.certificate.lagrangian_lines import LINES, prove_lagrangian
 from pebble.schedules.explicit.ffn import best_ffn_schedule
 from pebble.workloads import Attention, Ffn, Gemm, TransformerLayer
-from pebble.workloads.base import Workload
+from pebble.workloads.workload import Workload
 from tests.bounds.lagrangian_game import (
     ONE,
     proof_of,

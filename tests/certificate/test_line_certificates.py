@@ -18,8 +18,8 @@ from pebble.proof.certificate import bound_certificate
 from pebble.reports.bound import known_of
 from pebble.schedules.explicit import best_gemm_schedule
 from pebble.workloads import Attention, Conv2d, Ffn, Gemm, GroupedGemm
-from pebble.workloads.base import Workload
 from pebble.workloads.widths import FastMemory
+from pebble.workloads.workload import Workload
 from tests.certificate.persuade import persuade
 from tests.rooms import in_values
 

@@ -17,8 +17,8 @@ from pebble.proof.certificate import bound_certificate, workload_statement
 from pebble.reports.bound import bound_workload, known_of
 from pebble.schedules.explicit.attention import best_attention_schedule
 from pebble.workloads import Attention, Ffn
-from pebble.workloads.base import Workload
 from pebble.workloads.widths import FastMemory
+from pebble.workloads.workload import Workload
 from tests.certificate.persuade import persuade
 from tests.rooms import in_values
 

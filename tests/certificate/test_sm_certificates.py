@@ -21,7 +21,7 @@ from pebble.game import SINGLE, BufferModel, Game
 from pebble.proof.on_sms import sm_certificate
 from pebble.solvers import solve
 from pebble.workloads import Attention, Conv2d, Ffn, Gemm
-from pebble.workloads.base import Workload
+from pebble.workloads.workload import Workload
 from tests.certificate.mutate import mutations
 
 WORKLOADS: dict[str, Workload] = {

@@ -17,8 +17,8 @@ from pebble.certificate.visits import by_visits
 from pebble.proof.certificate import bound_certificate, workload_statement
 from pebble.reports.bound import bound_workload, known_of
 from pebble.workloads import Gemm, GroupedGemm, TransformerLayer
-from pebble.workloads.base import Workload
 from pebble.workloads.widths import FastMemory
+from pebble.workloads.workload import Workload
 from tests.certificate.persuade import persuade
 
 WORKLOADS: dict[str, tuple[Workload, int]] = {

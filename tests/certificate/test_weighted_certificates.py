@@ -14,8 +14,8 @@ from pebble.certificate import RefusedError, check
 from pebble.families import FAMILIES, accounting
 from pebble.reports.bound import bound_workload
 from pebble.workloads import Attention, Conv2d, Ffn, Gemm, GroupedGemm
-from pebble.workloads.base import Workload
 from pebble.workloads.widths import FastMemory, Widths
+from pebble.workloads.workload import Workload
 from tests.certificate.mutate import mutations
 from tests.certificate.persuade import persuade
 

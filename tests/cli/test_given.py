@@ -7,7 +7,7 @@ import pytest
 import pebble
 from pebble.cli import main
 from pebble.errors import InputError
-from pebble.workloads.base import Workload
+from pebble.workloads.workload import Workload
 
 GEMM = ["gemm", "-m", "512", "-n", "512", "-k", "512"]
 WHERE = ["--cache", "1MiB", "--sms", "4"]

@@ -7,7 +7,7 @@ import pytest
 
 import pebble
 from pebble.cli import main
-from pebble.reports.base import SCHEMA
+from pebble.reports.report import SCHEMA
 
 SHORT = """\
 name = "[red]My GPU[/red]"

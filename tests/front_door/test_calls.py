@@ -18,7 +18,7 @@ import pebble
 from pebble import errors
 from pebble.cli import main
 from pebble.errors import InputError, VerificationError, in_python
-from pebble.reports.base import Report
+from pebble.reports.report import Report
 
 GEMM = pebble.Gemm(256, 256, 256)
 WORDS = ["gemm", "-m", "256", "-n", "256", "-k", "256"]

@@ -18,7 +18,7 @@ from matplotlib.figure import Figure
 import pebble
 from pebble.cli import COMMANDS
 from pebble.families import DAG_FAMILIES, FAMILIES
-from pebble.reports.base import for_reader
+from pebble.reports.report import for_reader
 from pebble.solvers import solve
 from pebble.system import clock
 

@@ -17,7 +17,7 @@ from pebble.schedules.tile import TileShape
 from pebble.simulation import KernelConfig
 from pebble.units import parse_size
 from pebble.workloads import Attention, Ffn, Gemm, GroupedGemm
-from pebble.workloads.base import Workload
+from pebble.workloads.workload import Workload
 from tests.schedules.lockstep import lockstep_trace
 
 ORDERS = [order.name for order in all_schedules()]

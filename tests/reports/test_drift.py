@@ -14,7 +14,7 @@ from pebble.reports.kernel_notes import what_drifts
 from pebble.reports.simulate import Simulation
 from pebble.reports.simulated_kernel import read_kernel
 from pebble.workloads import Attention, Ffn, Gemm, GroupedGemm
-from pebble.workloads.base import Workload
+from pebble.workloads.workload import Workload
 
 ROOT = Path(__file__).resolve().parents[2]
 LONG = Gemm(1024, 1024, 8192)  # on one SM: 64 tiles of 128 steps

@@ -11,7 +11,7 @@ from pebble.reports.capacity import chip_capacity
 from pebble.reports.kernel_notes import kernel_notes
 from pebble.reports.simulated_kernel import read_kernel, trace_bound
 from pebble.workloads import Attention, Ffn, Gemm
-from pebble.workloads.base import Workload
+from pebble.workloads.workload import Workload
 
 WORKLOADS = [
     *(Gemm(4096, 4096, 4096, dtype) for dtype in ("bf16", "fp8", "fp32")),

@@ -8,8 +8,8 @@ from hypothesis import strategies as st
 
 from pebble.reports.capacity import best_schedule
 from pebble.workloads import Attention, Conv2d, Ffn, Gemm
-from pebble.workloads.base import Workload
 from pebble.workloads.widths import FastMemory, Widths
+from pebble.workloads.workload import Workload
 
 side = st.integers(1, 10)
 dtypes = st.sampled_from([("bf16", "bf16"), ("fp8", "fp32"), ("fp8", "bf16"), ("fp32", "fp8")])

@@ -8,8 +8,8 @@ import pytest
 
 from pebble.reports.capacity import best_schedule
 from pebble.workloads import Attention, Conv2d, Ffn, Gemm, GroupedGemm
-from pebble.workloads.base import Workload
 from pebble.workloads.widths import ALIKE, FastMemory, Widths
+from pebble.workloads.workload import Workload
 
 SEEDS = [*range(2), *(pytest.param(seed, marks=pytest.mark.slow) for seed in range(100, 150))]
 

@@ -19,8 +19,8 @@ from pebble.schedules.explicit.ffn import ffn_schedules
 from pebble.schedules.explicit.gemm_search import banded_products
 from pebble.schedules.explicit.remainder import BandsWithRemainder, remainders
 from pebble.workloads import Conv2d, Ffn, Gemm
-from pebble.workloads.base import Workload
 from pebble.workloads.widths import FastMemory, Widths
+from pebble.workloads.workload import Workload
 from tests.rooms import in_values
 from tests.schedules.test_explicit_gemm import replay
 from tests.schedules.test_weighted_schedules import replay_gemm

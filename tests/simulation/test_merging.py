@@ -16,7 +16,7 @@ from pebble.schedules.tile import TileShape
 from pebble.simulation import KernelConfig
 from pebble.simulation.merging import IN_WAVES, KEYS, RUNNING_FREE, Merging, Shared, requested
 from pebble.workloads import Attention, Ffn, Gemm
-from pebble.workloads.base import Workload
+from pebble.workloads.workload import Workload
 
 H200 = load_machine("h200-sxm-141gb")
 ALL_REACH, NONE_REACH = Merging(1.0, 1.0, 0.0, 0.0, 0.0), Merging(0.0, 0.0, 0.0, 0.0, 0.0)

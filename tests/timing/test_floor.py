@@ -17,7 +17,7 @@ from pebble.models.machine import Machine, load_machine, machine_names
 from pebble.reports.capacity import chip_capacity
 from pebble.timing.floor import TimeFloor, sm_traffic, time_floor
 from pebble.workloads import Attention, Conv2d, Ffn, Gemm, named_workload
-from pebble.workloads.base import Workload
+from pebble.workloads.workload import Workload
 
 ROOT = Path(__file__).parents[2]
 LIBRARY = ROOT / "benchmarks" / "hardware" / "library.py"

@@ -14,7 +14,7 @@ from pebble.reports.kernel_time import UNSUSTAINED, TimedSchedule, time_schedule
 from pebble.timing.modelled import ModelledTime
 from pebble.timing.power import BLOCK_A_TILE, LIMIT_WATTS, REFERENCE_MHZ, Power, Sustained, at_limit, power_of
 from pebble.workloads import Attention, Ffn, Gemm
-from pebble.workloads.base import Workload
+from pebble.workloads.workload import Workload
 
 H200 = load_machine("h200-sxm-141gb")
 SUSTAINED_RUNS = Path(__file__).parents[2] / "benchmarks/hardware/power/h200_sustained.csv"

@@ -11,7 +11,7 @@ from pebble.reports.kernel_time import time_schedules
 from pebble.timing.sustained import reached_rates, sustained_rates
 from pebble.traces import LINE_BYTES
 from pebble.workloads import Attention, Ffn, Gemm
-from pebble.workloads.base import Workload
+from pebble.workloads.workload import Workload
 
 
 @pytest.mark.parametrize("sku", machine_names())

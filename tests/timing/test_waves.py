@@ -23,7 +23,7 @@ from pebble.timing.sample import block_steps
 from pebble.timing.sustained import Rates, sustained_rates
 from pebble.timing.waves import makespan, modelled_time
 from pebble.workloads import Attention, Ffn, Gemm, GroupedGemm
-from pebble.workloads.base import Workload
+from pebble.workloads.workload import Workload
 
 H100 = load_machine("h100-sxm5-80gb")
 ENDLESS = Rates(inf, inf, inf, inf, inf, inf, 0.0, 0.0, drain=0.0, launch=0.0)

@@ -23,7 +23,7 @@ from pebble.traces import Trace, TraceChunk, by_lines, following
 from pebble.traces.asynchronous import Speeds, asynchronous_trace
 from pebble.traces.layout import Layout
 from pebble.traces.program import Group, Phase, Steps, Walk
-from pebble.workloads.base import Workload
+from pebble.workloads.workload import Workload
 
 SPEEDS = speeds_of(load_machine("h100-sxm5-80gb"), "bf16")
 ALIKE = replace(SPEEDS, spread=0.0)

@@ -20,7 +20,7 @@ from pebble.reports.tuned import has_set_aside
 from pebble.schedules.tables.registry import kernel_of
 from pebble.tuning import space_of
 from pebble.tuning.alternatives import SHARES, WORTH
-from pebble.workloads.base import Workload
+from pebble.workloads.workload import Workload
 
 KIB = 1024
 SMS = 12

@@ -26,7 +26,7 @@ from pebble.schedules.tables.registry import check_table
 from pebble.simulation import KernelConfig
 from pebble.simulation.table import simulate_table
 from pebble.tuning import Candidate, Condition, measure, runnable, space_of
-from pebble.workloads.base import Workload
+from pebble.workloads.workload import Workload
 
 SMALL = pebble.Gemm(1024, 1536, 512)
 CHIP = {"cache": "512KiB", "sms": 12}

@@ -25,8 +25,8 @@ from pebble.webpage.page import page_of
 from pebble.webpage.pebblings import stepper_of
 from pebble.webpage.walks import SIDE, blocks_of, walks_of
 from pebble.workloads import Attention, Ffn, Gemm
-from pebble.workloads.base import Workload
 from pebble.workloads.widths import FastMemory
+from pebble.workloads.workload import Workload
 
 WALKS: list[tuple[Workload, str, TileShape, list[int]]] = [
     (Gemm(1024, 768, 256), "grouped-4+sawtooth", TileShape(128, 128, 64), [8 * 6]),

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from pebble.bounds.dag import hong_kung, spectral, wavefront
-from pebble.bounds.dag.base import DagBound, compulsory_bound, windows_bound
+from pebble.bounds.dag.windows import DagBound, compulsory_bound, windows_bound
 from pebble.game import Game, check_capacity
 
 MOST_ITEMS = max(wavefront.MOST_ITEMS, spectral.MOST_ITEMS, hong_kung.MOST_ITEMS)  # in a game that they look at

@@ -17,7 +17,7 @@ from __future__ import annotations
 import time
 from typing import Any
 
-from pebble.bounds.dag.base import EVERY_PLAIN, DagBound, edges, same_weight
+from pebble.bounds.dag.windows import EVERY_PLAIN, DagBound, edges, same_weight
 from pebble.game import Game
 from pebble.system.isolation import Library, StoppedError, call
 

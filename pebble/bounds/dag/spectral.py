@@ -18,7 +18,7 @@ import math
 
 import numpy as np
 
-from pebble.bounds.dag.base import ONE_SHOT, DagBound, edges, same_weight
+from pebble.bounds.dag.windows import ONE_SHOT, DagBound, edges, same_weight
 from pebble.game import Game
 
 NAME = "spectral"

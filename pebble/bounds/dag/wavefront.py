@@ -17,7 +17,7 @@ from __future__ import annotations
 import time
 from typing import TYPE_CHECKING
 
-from pebble.bounds.dag.base import ONE_SHOT, DagBound, edges
+from pebble.bounds.dag.windows import ONE_SHOT, DagBound, edges
 from pebble.game import Game
 
 if TYPE_CHECKING:

@@ -14,7 +14,7 @@ from pebble.schedules.tile import TileShape
 from pebble.simulation import KernelConfig
 from pebble.units import ceil_div
 from pebble.workloads import Attention
-from pebble.workloads.base import Workload
+from pebble.workloads.workload import Workload
 
 _SPLITS = (2, 3, 4, 6, 8, 12, 16)
 _QUERIES, _KEYS = (128, 256), (64, 128)  # rows of a tile

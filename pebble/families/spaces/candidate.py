@@ -7,14 +7,14 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from pebble.errors import InputError
-from pebble.families.base import KernelFamily
+from pebble.families.family import KernelFamily
 from pebble.families.spaces.space import Space
 from pebble.schedules.execution import WAVES, Execution
 from pebble.schedules.recipes import Recipe
 from pebble.schedules.tables import Launch, TileTable
 from pebble.simulation import KernelConfig, Traffic
 from pebble.simulation.table import simulate_table
-from pebble.workloads.base import Workload
+from pebble.workloads.workload import Workload
 
 _AS_LRU = 0.6  # of the capacity: an LRU of so much does about what partitions that draw their victims do
 

@@ -13,7 +13,7 @@ from pebble.schedules.recipes import Recipe, cut_heights, even_heights
 from pebble.schedules.tables import TileTable
 from pebble.schedules.tile import TileShape
 from pebble.simulation import KernelConfig
-from pebble.workloads.base import Workload
+from pebble.workloads.workload import Workload
 
 W = TypeVar("W", bound=Workload)
 R = TypeVar("R", bound=Recipe)

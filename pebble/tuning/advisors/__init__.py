@@ -1,6 +1,6 @@
 """Advisors of tile sizes: one rule a file, and the registry of them."""
 
-from pebble.tuning.advisors.base import Advice, Advisor
+from pebble.tuning.advisors.advisor import Advice, Advisor
 from pebble.tuning.advisors.ours import TimedKernel, Timer, best_timed
 from pebble.tuning.advisors.registry import ADVISORS, parse_advisor
 

@@ -13,7 +13,7 @@ from dataclasses import replace
 from typing import Any, NamedTuple
 
 from pebble.errors import InputError
-from pebble.families.base import KernelFamily
+from pebble.families.family import KernelFamily
 from pebble.families.spaces.candidate import Candidate, estimated_traffic, readable
 from pebble.schedules.execution import FREE
 from pebble.schedules.kernel import Work
@@ -25,7 +25,7 @@ from pebble.timing.power import Power, Sustained, sustained_if_measured
 from pebble.timing.sustained import Rates
 from pebble.traces import LINE_BYTES
 from pebble.units import ceil_div
-from pebble.workloads.base import Workload
+from pebble.workloads.workload import Workload
 
 _SAMPLED_WAVES = 3  # in which who shares what is looked at
 

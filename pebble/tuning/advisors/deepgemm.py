@@ -28,13 +28,13 @@ import numpy as np
 from pebble.models.kernel_fit import KernelNeeds
 from pebble.models.machine import Machine
 from pebble.schedules.orders import OrderParams
-from pebble.schedules.orders.base import Multicast
 from pebble.schedules.orders.libraries import deepgemm_group
+from pebble.schedules.orders.order import Multicast
 from pebble.schedules.tile import TileShape
-from pebble.tuning.advisors.base import Advice, Advisor, in_groups
+from pebble.tuning.advisors.advisor import Advice, Advisor, in_groups
 from pebble.tuning.advisors.deepgemm_common import SHARED_BYTES, DeepGemmProblem, no_room, problem_of, warpgroups
 from pebble.units import ceil_div
-from pebble.workloads.base import Workload, element_bytes
+from pebble.workloads.workload import Workload, element_bytes
 
 _MOST_STAGES = 16
 _BARRIER_BYTES = _MOST_STAGES * 8 * 2

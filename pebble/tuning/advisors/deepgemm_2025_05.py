@@ -24,12 +24,12 @@ from collections.abc import Iterator
 
 from pebble.models.kernel_fit import KernelNeeds
 from pebble.models.machine import Machine
-from pebble.schedules.orders.base import Multicast
+from pebble.schedules.orders.order import Multicast
 from pebble.schedules.tile import TileShape
-from pebble.tuning.advisors.base import Advice, Advisor, in_groups
+from pebble.tuning.advisors.advisor import Advice, Advisor, in_groups
 from pebble.tuning.advisors.deepgemm_common import SHARED_BYTES, DeepGemmProblem, no_room, problem_of, warpgroups
 from pebble.units import ceil_div
-from pebble.workloads.base import Workload
+from pebble.workloads.workload import Workload
 
 BLOCK_M = (64, 128, 256)
 BLOCK_N = (*range(16, 129, 8), 144, 160)

@@ -10,7 +10,7 @@ from pebble.families.grouped import GROUPED
 from pebble.models.machine import Machine
 from pebble.schedules.tile import round_up
 from pebble.units import ceil_div
-from pebble.workloads.base import Workload
+from pebble.workloads.workload import Workload
 
 SHARED_BYTES = 232_448  # of a block on compute capability 9.0
 _ALIGNMENT = 128  # rows of an expert are padded to

@@ -29,11 +29,11 @@ from pebble.timing.power import Power, Sustained, power_of, sustained_if_measure
 from pebble.timing.sustained import sustained_rates
 from pebble.timing.waves import modelled_time
 from pebble.traces.program import Program
-from pebble.tuning.advisors.base import Advice, Advisor
+from pebble.tuning.advisors.advisor import Advice, Advisor
 from pebble.tuning.advisors.coarse import coarse_seconds, step_ns
 from pebble.tuning.progress import Progress, silent
 from pebble.units import ceil_div
-from pebble.workloads.base import Workload
+from pebble.workloads.workload import Workload
 
 ROWS = (16, 32, 64, 128, 192, 256)
 COLUMNS = (16, 32, 64, 96, 128, 192, 256)

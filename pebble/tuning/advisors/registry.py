@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pebble.errors import UnknownNameError, check_text
-from pebble.tuning.advisors.base import Advisor
+from pebble.tuning.advisors.advisor import Advisor
 from pebble.tuning.advisors.deepgemm import DeepGemm
 from pebble.tuning.advisors.deepgemm_2025_05 import DeepGemm2025
 from pebble.tuning.advisors.ours import Ours

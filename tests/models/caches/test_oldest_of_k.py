@@ -10,8 +10,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pebble.models.caches import parse_policy
-from pebble.models.caches.base import Engine, counted
 from pebble.models.caches.oldest_of_k import OldestOfKEngine
+from pebble.models.caches.policy import Engine, counted
 from pebble.models.caches.replacement import Draws, refill
 from pebble.models.caches.sm_map import part_of_sm
 from pebble.schedules.gemm import GemmKernel

@@ -15,7 +15,7 @@ from pebble.simulation import KernelConfig
 from pebble.timing.sustained import sustained_rates
 from pebble.timing.waves import modelled_time
 from pebble.tuning.advisors import ADVISORS, Advice, best_timed, parse_advisor
-from pebble.workloads.base import Workload
+from pebble.workloads.workload import Workload
 
 GPUS = ("h100-sxm5-80gb", "a100-sxm4-40gb", "l40s", "h20", "a40")
 SIDES = st.integers(1, 40).map(lambda blocks: 37 * blocks)  # ragged

@@ -9,11 +9,11 @@ from typing import Any, ClassVar
 from pebble.models.kernel_fit import KernelNeeds
 from pebble.models.machine import Machine
 from pebble.schedules.orders import OrderParams, TileOrder
-from pebble.schedules.orders.base import Multicast
 from pebble.schedules.orders.libraries import deepgemm
+from pebble.schedules.orders.order import Multicast
 from pebble.schedules.tables.own import FunctionOrder
 from pebble.schedules.tile import TileShape
-from pebble.workloads.base import Workload
+from pebble.workloads.workload import Workload
 
 
 @dataclass(frozen=True)

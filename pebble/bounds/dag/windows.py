@@ -13,7 +13,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from pebble.bounds.base import Theorem
+from pebble.bounds.proofs import Theorem
 from pebble.bounds.task_windows import segment_bound
 from pebble.game import Game, Variant
 

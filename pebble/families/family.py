@@ -30,9 +30,9 @@ from pebble.simulation import KernelConfig, Traffic, simulate_trace
 from pebble.simulation.table import table_program
 from pebble.traces import LINE_BYTES, Trace
 from pebble.traces.program import Program
-from pebble.workloads.base import DTYPE_BYTES, Workload
 from pebble.workloads.parameters import Parameter, read_values
 from pebble.workloads.widths import FastMemory
+from pebble.workloads.workload import DTYPE_BYTES, Workload
 
 W = TypeVar("W", bound=Workload)
 S = TypeVar("S", bound=Named)

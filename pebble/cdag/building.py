@@ -10,7 +10,7 @@ from collections.abc import Hashable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeAlias, TypedDict, TypeGuard, runtime_checkable
 
 from pebble.errors import InputError, UnknownNameError
-from pebble.workloads.base import check_dimension
+from pebble.workloads.workload import check_dimension
 
 if TYPE_CHECKING:
     import networkx as nx
