@@ -48,6 +48,7 @@ DRAM = ("read_bytes", "write_bytes")
 NCU = ("ncu", "--profile-from-start", "off", "--clock-control", "none", "--cache-control", "all")
 BETWEEN = "spin_kernel"  # of torch.cuda._sleep, which parts one launch from the next in a profile
 TIMED = SimpleNamespace(check=False, time=True, sustained=True, repeats=12, rounds=6, seconds=0.5)
+HOWS = ("free", "even", "waves")
 
 Row = dict[str, Any]
 
@@ -63,13 +64,13 @@ def load(path: Path) -> ModuleType:
     return module
 
 
-def ways(module: ModuleType) -> tuple[str, ...]:
-    """How it is run: free, and of a product evenly and with the table's waves, if it has them."""
+def ways(module: ModuleType, asked: str) -> list[str]:
+    """How it is run, of what is asked: free, and of a product evenly and with the table's waves, if it has them."""
     product = hasattr(module, "gemm_kernel") and module.ABOUT["execution"] == "waves"
-    return ("free", "even", "waves") if product else ("free",)
+    return [how for how in asked.split(",") if product or how == "free"]
 
 
-def measured(path: Path, only_check: bool) -> list[Row]:
+def measured(path: Path, hows: str, only_check: bool) -> list[Row]:
     """The rows of one file, without bytes."""
     import torch
     import triton
@@ -78,7 +79,7 @@ def measured(path: Path, only_check: bool) -> list[Row]:
     gpu = torch.cuda.get_device_properties(0)
     torch.manual_seed(0)
     problem = module.problem()
-    for how in ways(module):
+    for how in ways(module, hows):
         launches.append(launch := problem.launch(module.unpacked(module.TABLE, 9), module.PROGRAMS, how))
         row = {"date": time.strftime("%Y-%m-%d"), "chip": gpu.name, "case": path.stem, **module.ABOUT}
         row |= {"stages": launch.stages, "how": how, "copy_engine": int(module.has_copy_engine())}
@@ -106,7 +107,7 @@ def compile_all(paths: list[Path], jobs: int) -> None:
         list(pool.map(build, paths))
 
 
-def profiled(paths: list[Path]) -> None:
+def profiled(hows: str, paths: list[Path]) -> None:
     """Child process under ncu: each file's launch, and then the library's first, parted by a pause."""
     import torch
 
@@ -114,7 +115,7 @@ def profiled(paths: list[Path]) -> None:
         module = load(path)
         problem, table = module.problem(), module.unpacked(module.TABLE, 9)
         library = next(iter(module.takers(problem.libraries()).values()))
-        launches = [problem.launch(table, module.PROGRAMS, how) for how in ways(module)]
+        launches = [problem.launch(table, module.PROGRAMS, how) for how in ways(module, hows)]
         for each in (*launches, library):
             each.run()  # compiled, planned
             torch.cuda.synchronize()
@@ -127,7 +128,7 @@ def profiled(paths: list[Path]) -> None:
         torch.cuda.empty_cache()
 
 
-def bytes_of(paths: list[Path]) -> dict[str, list[Row]]:
+def bytes_of(paths: list[Path], hows: str) -> dict[str, list[Row]]:
     """The bytes of each launch of `profiled` by the file's name, the library's last."""
     command = [
         *NCU,
@@ -139,7 +140,7 @@ def bytes_of(paths: list[Path]) -> dict[str, list[Row]]:
         sys.executable,
         __file__,
     ]
-    done = subprocess.run([*command, "--profiled", *map(str, paths)], capture_output=True, text=True, check=False)
+    done = subprocess.run([*command, "--profiled", hows, *map(str, paths)], capture_output=True, text=True, check=False)
     lines = [line for line in done.stdout.splitlines() if line.startswith('"')]
     if not lines:
         raise SystemExit(f"ncu printed no table: {done.stdout[-500:]} {done.stderr[-500:]}")
@@ -155,7 +156,7 @@ def bytes_of(paths: list[Path]) -> dict[str, list[Row]]:
                 totals[-1][name] += size * int(float(value))
     result, each = {}, iter(totals)
     for path in paths:
-        result[path.stem] = [dict(next(each)) for _ in range(len(ways(load(path))) + 1)]
+        result[path.stem] = [dict(next(each)) for _ in range(len(ways(load(path), hows)) + 1)]
     return result
 
 
@@ -171,6 +172,7 @@ def main() -> int:
         "--rounds", type=int, default=6, metavar="N", help="sustained rounds of each, in every order (6)"
     )
     parser.add_argument("--seconds", type=float, default=0.5, metavar="S", help="of a round (0.5)")
+    parser.add_argument("--how", default=",".join(HOWS), metavar="A,B", help="of a product (free,even,waves)")
     parser.add_argument("--match", default="*", metavar="GLOB", help="only the files with such names")
     args = parser.parse_args()
     try:
@@ -189,7 +191,7 @@ def main() -> int:
         compile_all(paths, args.jobs)
     for path in paths:
         try:
-            result = measured(path, args.check)
+            result = measured(path, args.how, args.check)
         except (Exception, SystemExit) as error:  # what one file cannot do is no reason to leave out the others
             print(f"{path.stem}: {type(error).__name__}: {str(error)[:300]}", flush=True)
             wrong += 1
@@ -201,7 +203,7 @@ def main() -> int:
         write(args.output, rows)
     if not (args.no_ncu or args.check):
         there = {row["case"] for row in rows}
-        found_bytes = bytes_of([path for path in paths if path.stem in there])
+        found_bytes = bytes_of([path for path in paths if path.stem in there], args.how)
         for row in rows:
             ours = found_bytes[row["case"]].pop(0)
             row |= {f"dram_{name}" if name in DRAM else name: value for name, value in ours.items()}
@@ -232,8 +234,8 @@ def write(path: Path, rows: list[Row]) -> None:
 
 if __name__ == "__main__":
     if sys.argv[1:2] == ["--profiled"]:
-        profiled([Path(name) for name in sys.argv[2:]])
+        profiled(sys.argv[2], [Path(name) for name in sys.argv[3:]])
     elif sys.argv[1:2] == ["--build"]:
-        measured(Path(sys.argv[2]), True)
+        measured(Path(sys.argv[2]), ",".join(HOWS), True)
     else:
         sys.exit(main())

@@ -2,6 +2,9 @@
 
     python benchmarks/hardware/exports.py                                  # the table and its summary
     python benchmarks/hardware/exports.py --figure docs/figures/exports.svg
+    python benchmarks/hardware/exports.py --write FOLDER --gpu h200-sxm-141gb       # the files of all layers
+    python benchmarks/gpu/run_exports.py FOLDER OUT.csv                             # on that GPU
+    python benchmarks/hardware/exports.py --add OUT.csv --gpu h200-sxm-141gb        # into exports/measured.csv
 
 Each ratio is this file's over that of the fastest of PyTorch's own calls for the same operands, both in one run of
 `benchmarks/gpu/run_exports.py`. Bytes are read and written, and each written byte of the result counts, though a
@@ -24,6 +27,96 @@ FAMILIES = ("gemm", "grouped", "ffn", "attention", "decode")
 KINDS = {"sustained": "sustained_milliseconds", "single": "milliseconds", "joules": "joules", "bytes": "bytes"}
 
 Row = dict[str, str]
+
+GEMMS = ("gemm-16384x8192x3072", "gemm-2048x129280x7168", "gemm-5120x27648x5120", "gemm-65536x1024x4096")
+GEMMS += ("gemm-7000x5000x9000", "gemm-8192x22016x4096", "gemm-8192x27648x5120", "gemm-8192x28672x4096")
+GEMMS += ("gemm-8192x57344x8192", "gemm-8192x8192x28672", "gemm-8192x8192x8192", "held-gemm-4000x11008x4096")
+GEMMS += ("held-gemm-6144x16384x6144",)
+ORDERS = {"gemm-65536x1024x4096": "row", "gemm-7000x5000x9000": "grouped-8+sawtooth"}  # as `advise` picks, too
+COMMON = "deepgemm+sawtooth"
+# rows of each product, n, k
+GROUPS = {
+    "batch-16x2048": ((2048,) * 16, 2048, 2048),
+    "moe-8x4096": ((4096,) * 8, 4096, 7168),
+    "moe-ragged": ((1411, 96, 707, 1024, 250, 33, 1600, 253), 4096, 7168),
+}
+# tokens, d_model, hidden, gated
+FFNS = {
+    "ffn-13b-gated": (5120, 5120, 13824, True),
+    "ffn-16384": (16384, 2048, 8192, False),
+    "ffn-7b": (8192, 4096, 11008, False),
+    "ffn-8192x3584": (8192, 3584, 18944, False),
+    "ffn-8b-gated": (8192, 4096, 14336, True),
+    "held-ffn-4096x5120": (4096, 5120, 13824, False),
+}
+# queries, keys, head_dim, heads, kv_heads, batch, causal
+ATTENTIONS = {
+    "att-32k-causal": (32768, 32768, 128, 8, 8, 1, True),
+    "att-32k": (32768, 32768, 128, 8, 8, 1, False),
+    "att-8k-causal": (8192, 8192, 128, 32, 8, 1, True),
+    "att-causal-16k": (16384, 16384, 128, 32, 8, 1, True),
+    "att-d256-causal": (8192, 8192, 256, 16, 16, 1, True),
+    "att-d64": (8192, 8192, 64, 32, 32, 1, False),
+    "att-full-8k": (8192, 8192, 128, 16, 16, 4, False),
+    "held-att-4k-causal": (4096, 4096, 128, 32, 8, 4, True),
+    "decode-128k": (1, 131072, 128, 32, 8, 1, False),
+    "decode-mha": (1, 8192, 128, 32, 32, 4, False),
+    "decode-16x8k": (1, 8192, 128, 32, 8, 16, False),
+}
+
+
+def layers() -> dict[str, tuple[str, str, Any]]:
+    """Family, schedule and workload of each case."""
+    from pebble import Attention, Ffn, Gemm, GroupedGemm
+
+    found: dict[str, tuple[str, str, Any]] = {}
+    for case in GEMMS:
+        m, n, k = map(int, case.rpartition("-")[2].split("x"))
+        found[case] = ("gemm", ORDERS.get(case, COMMON), Gemm(m, n, k))
+    for case, shape in GROUPS.items():
+        found[case] = ("grouped", COMMON, GroupedGemm(*shape))
+    for case, (tokens, d_model, hidden, gated) in FFNS.items():
+        found[case] = ("ffn", f"separate:{COMMON}", Ffn(tokens, d_model, hidden, gated=gated))
+    for case, (queries, keys, dim, heads, kv_heads, batch, causal) in ATTENTIONS.items():
+        schedule = "flash-decoding" if queries == 1 else "fa3" if causal else "fa2"
+        sizes = {"heads": heads, "kv_heads": kv_heads, "batch": batch, "causal": causal}
+        found[case] = ("decode" if queries == 1 else "attention", schedule, Attention(queries, keys, dim, **sizes))
+    return found
+
+
+def write(folder: Path, sku: str) -> None:
+    """Export every layer; files that are there are kept."""
+    import pebble
+
+    folder.mkdir(parents=True, exist_ok=True)
+    for case, (_, schedule, workload) in layers().items():
+        if not (path := folder / f"{case}.py").exists():
+            pebble.export(schedule, workload, "triton", gpu=sku).save(path)
+            print(f"{case}: {schedule}, {workload.label}", flush=True)
+
+
+def add(output: Path, sku: str) -> None:
+    """Rows of `run_exports.py` in place of those of the same layers on the same chip."""
+    import pebble
+
+    with open(MEASURED, newline="") as file:
+        columns = next(csv.reader(file))
+        file.seek(0)
+        old = list(csv.DictReader(file))
+    with open(output, newline="") as file:
+        new = list(csv.DictReader(file))
+    known = layers()
+    for row in new:
+        row["family"], _, workload = known[row["case"]]
+        bound = pebble.bound(workload, gpu=sku)
+        row |= {"chip": sku, "bound_bytes": str(bound.bytes), "result_bytes": str(workload.operands[-1].bytes)}
+    cases = {row["case"] for row in new}
+    rows = [row for row in old if row["chip"] != sku or row["case"] not in cases] + new
+    rows.sort(key=lambda row: (row["chip"], row["case"]))
+    with open(MEASURED, "w", newline="") as file:
+        writer = csv.DictWriter(file, columns, lineterminator="\n", restval="", extrasaction="ignore")
+        writer.writeheader()
+        writer.writerows(rows)
 
 
 def measured(path: str | Path, how: str) -> list[Row]:
@@ -119,9 +212,15 @@ def main() -> int:
     """Read the table, print it, draw it."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("measured", nargs="?", default=MEASURED, help="another table")
-    parser.add_argument("--how", default="even", help="of products: even, or free (even)")
+    parser.add_argument("--how", default="free", help="of products: free, or even (free)")
     parser.add_argument("--figure", metavar="FILE", help="draw it")
+    parser.add_argument("--write", type=Path, metavar="FOLDER", help="instead: export every layer, for --gpu")
+    parser.add_argument("--add", type=Path, metavar="CSV", help="instead: take the rows of a run, on --gpu")
+    parser.add_argument("--gpu", metavar="SKU", default="h200-sxm-141gb", help="(h200-sxm-141gb)")
     args = parser.parse_args()
+    if args.write or args.add:
+        write(args.write, args.gpu) if args.write else add(args.add, args.gpu)
+        return 0
     rows = measured(args.measured, args.how)
     print(table(rows) + "\n\n" + summary(rows))
     if args.figure:

@@ -18,10 +18,11 @@ from triton.tools.tensor_descriptor import TensorDescriptor
 
 SHARED_PER_BLOCK = 1024  # what the driver adds to a block's shared memory
 HOWS = {
-    "even": "the table's order, dealt evenly; blocks of a product wait for those two rounds behind, at most a while",
+    "free": "the table's order, dealt evenly; no block waits",
+    "even": "as free, but blocks of a product wait for those two rounds behind, at most a while",
     "waves": "the table's waves, as in the prediction",
-    "free": "as even, and no block waits",
 }
+FASTEST = "free"  # of these, by sustained time
 PAUSE = 0.004  # seconds before a single launch, for clocks that power does not hold down
 QUEUED_CYCLES = 2_000_000  # the GPU sleeps until the launch is queued: its time then holds no work of the CPU
 POLLS = 512  # of a block that waits under `even`: waiting is for the cache's sake, so it ends in any case
@@ -228,7 +229,7 @@ class Waves:
                 return self.compiled(kernel, args, meta | {"BARRIER": False})
             raise SystemExit(
                 f"refused: the table's waves have {self.programs} blocks and {fit} fit this GPU at once, so a wave "
-                "that waits for the others would never end; run it with --how even, or export a table for this GPU."
+                "that waits for the others would never end; run it with --how {FASTEST}, or export a table for this GPU."
             )
         return meta
 
@@ -370,7 +371,7 @@ def arguments(about):
         "--sustained", action="store_true", help="times and joules in rounds of half a second for each, in every order"
     )
     how = "; ".join(f"{name}: {text}" for name, text in HOWS.items())
-    parser.add_argument("--how", choices=HOWS, default="free" if about["execution"] == "free" else "even", help=how)
+    parser.add_argument("--how", choices=HOWS, default=FASTEST, help=f"({FASTEST}) {how}")
     parser.add_argument("--repeats", type=int, default=20, help="launches of each that are timed (20)")
     parser.add_argument("--rounds", type=int, default=6, help="sustained rounds of each, in every order (6)")
     parser.add_argument("--seconds", type=float, default=0.5, help="of a sustained round (0.5)")

@@ -14,7 +14,7 @@ from decode import DecodeLaunch
 from ffn import FfnLaunch
 from gemm import GemmLaunch
 from grouped import GroupedLaunch
-from launch import has_copy_engine, line_of, unpacked
+from launch import FASTEST, has_copy_engine, line_of, unpacked
 
 KERNELS = {
     "gemm": GemmLaunch,
@@ -45,7 +45,7 @@ class Schedule:
         with torch.cuda.device(tensors[0].device):
             if at not in self.ready:
                 kernel = KERNELS[self.kind](self.shape | {"transposed": transposed}, self.tile, self.build)
-                self.ready[at] = kernel.waves(unpacked(self.table, 9), self.programs, "even", tensors)
+                self.ready[at] = kernel.waves(unpacked(self.table, 9), self.programs, FASTEST, tensors)
             waves = self.ready[at]
             waves.start(waves.bound(*tensors))
 
