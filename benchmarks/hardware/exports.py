@@ -100,16 +100,15 @@ def add(output: Path, sku: str) -> None:
     import pebble
 
     with open(MEASURED, newline="") as file:
-        columns = next(csv.reader(file))
-        file.seek(0)
-        old = list(csv.DictReader(file))
+        reader = csv.DictReader(file)
+        columns, old = list(reader.fieldnames or ()), list(reader)
     with open(output, newline="") as file:
         new = list(csv.DictReader(file))
     known = layers()
     for row in new:
         row["family"], _, workload = known[row["case"]]
-        bound = pebble.bound(workload, gpu=sku)
-        row |= {"chip": sku, "bound_bytes": str(bound.bytes), "result_bytes": str(workload.operands[-1].bytes)}
+        bound = pebble.bound(workload, gpu=sku).lower.bytes
+        row |= {"chip": sku, "bound_bytes": str(bound), "result_bytes": str(workload.operands[-1].bytes)}
     cases = {row["case"] for row in new}
     rows = [row for row in old if row["chip"] != sku or row["case"] not in cases] + new
     rows.sort(key=lambda row: (row["chip"], row["case"]))

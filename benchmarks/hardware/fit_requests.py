@@ -6,9 +6,13 @@
 Rows are matrix products of the library with `lts__t_sectors_op_read`, which counts what SMs ask of L2 and what the
 other partition does. Fitted to the daily plans (`*_kit_layers.csv`) and the H100's tile plan, waves and free-running
 apart, with DRAM reads as measured; kept out: the drift plans, the held-out plans, named orders of the tuned plan, the
-blind plan and `power/h200_l2_requests.csv`, launches of another kernel (TMA) whose requests and fabric bytes are known
-apart. The partition of each GPC was chosen on these seven launches' fabric bytes (`pebble/models/gpcs.py`), so of
-them each is also left out in turn (`--fabric`, minutes). Two minutes.
+blind plan.
+
+Kernels that copy by tensor descriptors (TMA), whose requests and fabric bytes are known apart, are fitted by
+themselves: to `power/h200_l2_requests.csv` and the exported products of an H200 in `exports/measured.csv`, but gated
+FFNs; kept out: those of an H100, and `blind/measured.csv`. The partition of each GPC was chosen on the fabric bytes of
+the seven launches of the first (`pebble/models/gpcs.py`), so of them each is also left out in turn (`--fabric`,
+minutes). Two minutes.
 """
 
 from __future__ import annotations
@@ -28,12 +32,13 @@ import numpy as np
 
 sys.path[:0] = [str(Path(__file__).parents[2]), str(Path(__file__).parent)]
 
-from library import HERE, Row, read_rows  # noqa: E402 - beside this file
+from exports import MEASURED, layers, measured  # noqa: E402 - beside this file
+from library import HERE, Row, read_rows  # noqa: E402
 from predict import Asked, asked, named, question, summary  # noqa: E402
 
 from pebble.families import kernel_family  # noqa: E402
 from pebble.models.gpcs import Gpcs, gpcs_of  # noqa: E402
-from pebble.models.machine import load_machine  # noqa: E402
+from pebble.models.machine import Machine, load_machine  # noqa: E402
 from pebble.models.rates import speeds_of  # noqa: E402
 from pebble.schedules.execution import parse_execution  # noqa: E402
 from pebble.schedules.recipes import GemmBands  # noqa: E402
@@ -41,7 +46,7 @@ from pebble.schedules.tables.own import FixedTable  # noqa: E402
 from pebble.schedules.tables.table import Launch  # noqa: E402
 from pebble.schedules.tile import TileShape  # noqa: E402
 from pebble.simulation import KernelConfig  # noqa: E402
-from pebble.simulation.merging import IN_WAVES, RUNNING_FREE, Merging, Requested, Shared  # noqa: E402
+from pebble.simulation.merging import COPY_ENGINE, IN_WAVES, RUNNING_FREE, Merging, Shared  # noqa: E402
 from pebble.workloads import Gemm  # noqa: E402
 
 FITTED = ("*_kit_layers.csv", "h100_kit_tiles.csv")
@@ -66,6 +71,25 @@ class Launched(NamedTuple):
         return (result.request_bytes + result.fabric_bytes - result.written_bytes / 2) / self.l2_read
 
 
+class Apart(NamedTuple):
+    """A launch of a kernel with tensor descriptors, whose requests and fabric bytes were counted apart."""
+
+    name: str
+    shared: Shared
+    dram_read: int
+    requests: int  #: served to SMs and taken from them
+    fabric: int
+
+    def ratio(self, merging: Merging) -> float:
+        """Modelled over measured requests."""
+        result = self.shared.requested(merging, self.dram_read)
+        return (result.request_bytes + result.written_bytes) / self.requests
+
+    def fabric_ratio(self) -> float:
+        """Modelled over measured fabric bytes."""
+        return self.shared.requested(COPY_ENGINE, self.dram_read).fabric_bytes / self.fabric
+
+
 def launches(patterns: Sequence[str], every: int = 1) -> Iterator[Launched]:
     """The products of these files whose order has a name, or only every N-th."""
     known: dict[object, Shared] = {}
@@ -81,11 +105,9 @@ def launches(patterns: Sequence[str], every: int = 1) -> Iterator[Launched]:
                 continue
             key = question(row)
             if key not in known:
-                kernel = asked(row)
-                gpcs = None if kernel is None else gpcs_of(kernel.machine, kernel.config.sms)
-                if kernel is None or gpcs is None:
-                    raise RuntimeError(f"{row['chip']}: no map of its GPCs")
-                known[key] = shared_of(kernel, gpcs)
+                if (kernel := asked(row)) is None:
+                    raise RuntimeError(f"no machine file for {row['chip']}")
+                known[key] = shared_of(kernel, known_gpcs(kernel.machine))
             yield Launched(
                 path.name, row, known[key], int(row["dram_read_bytes"]), 32 * int(row["l2_read_sectors"])
             )  # fmt: skip
@@ -111,16 +133,15 @@ def descend(start: Merging, miss: Callable[[Merging], float]) -> tuple[Merging, 
     return best, least
 
 
-def fit(rows: Sequence[Launched], execution: str) -> None:
+def fit(rows: Sequence[Launched | Apart], what: str, in_use: Merging) -> None:
     """Print the shares at the least miss beside those in use."""
-    here = [row for row in rows if row.row["execution"] == execution]
 
     def miss(merging: Merging) -> float:
-        return sum(abs(log(item.ratio(merging))) for item in here) / len(here)
+        return sum(abs(log(item.ratio(merging))) for item in rows) / len(rows)
 
-    best, least = descend(IN_USE[execution], miss)
+    best, least = descend(in_use, miss)
     shown = ", ".join(f"{name} {value:.3g}" for name, value in best._asdict().items())
-    print(f"{execution:<8}{len(here)} rows, mean miss {miss(IN_USE[execution]):.4f} in use, {least:.4f} with {shown}")
+    print(f"{what:<8}{len(rows)} rows, mean miss {miss(in_use):.4f} in use, {least:.4f} with {shown}")
 
 
 def tuned_bands(name: str) -> GemmBands:
@@ -154,36 +175,70 @@ def tma_rows() -> list[Row]:
         return list(csv.DictReader(file))
 
 
-def counted(row: Row) -> tuple[int, int]:
-    """Bytes that L2 serves to SMs and takes from them, and that cross the fabric."""
-    return 32 * int(row["lts__t_sectors_srcunit_tex"]), 32 * int(row["lts__t_sectors_srcunit_ltcfabric"])
-
-
-def tma(gpcs: Gpcs | None = None) -> list[tuple[float, float]]:
-    """Modelled over measured of each of these launches: requests with writes, and the fabric."""
+def seven(gpcs: Gpcs | None = None) -> list[Apart]:
+    """The launches of `power/`, or with GPCs whose partitions are others."""
     results = []
     for row in tma_rows():
         kernel = tma_kernel(row, "free")
-        here = gpcs or gpcs_of(kernel.machine, kernel.config.sms)
-        if here is None:
-            raise RuntimeError(f"{row['chip']}: no map of its GPCs")
-        asked_of: Requested = shared_of(kernel, here).requested(RUNNING_FREE, int(row["dram__bytes_read"]))
-        requests, fabric = counted(row)
-        results.append(((asked_of.request_bytes + asked_of.written_bytes) / requests, asked_of.fabric_bytes / fabric))
+        shared = shared_of(kernel, gpcs or known_gpcs(kernel.machine))
+        served, crossed = (32 * int(row[f"lts__t_sectors_srcunit_{unit}"]) for unit in ("tex", "ltcfabric"))
+        results.append(Apart(row["order"], shared, int(row["dram__bytes_read"]), served, crossed))
     return results
+
+
+def blind() -> list[Apart]:
+    """Exported files of six products, predicted before they were measured."""
+    results = []
+    with open(HERE / "blind/measured.csv", newline="") as file:
+        for row in csv.DictReader(file):
+            sizes = dict(re.findall(r"([mnk])=([0-9]+)", row["workload"]))
+            row |= sizes | {"chip": "h200-sxm-141gb", "order": row["schedule"]}
+            kernel = tma_kernel(row, "waves")
+            shared = shared_of(kernel, known_gpcs(kernel.machine))
+            counted = (int(row[name]) for name in ("dram_read_bytes", "l2_request_bytes", "fabric_bytes"))
+            results.append(Apart(f"{row['case']} {row['how']}", shared, *counted))
+    return results
+
+
+def exported(chip: str, every: int) -> list[Apart]:
+    """Exported products on a chip, each way that they were run, or every N-th case; gated FFNs apart."""
+    machine, known, results = load_machine(chip), dict[str, Shared](), list[Apart]()
+    cases = {case: item for case, item in layers().items() if item[0] in ("gemm", "grouped", "ffn")}
+    cases = dict([item for item in cases.items() if "gated" not in item[0]][::every])
+    for how in ("free", "even", "waves"):
+        for row in measured(MEASURED, how):
+            if row["chip"] != chip or row["case"] not in cases or not row["l2_request_bytes"]:
+                continue
+            _, schedule, workload = cases[row["case"]]
+            family = kernel_family(workload)
+            config = KernelConfig(
+                TileShape.parse(row["tile"]), machine.sms, 1, machine.l2_bytes, machine.default_model.policy,
+                parse_execution("waves"), int(row["stages"]), speeds_of(machine, "bf16"),
+            )  # fmt: skip
+            if row["case"] not in known:
+                kernel = Asked(machine, family, workload, family.parse_schedule(schedule), config)
+                known[row["case"]] = shared_of(kernel, known_gpcs(machine))
+            counted = (int(row[name]) for name in ("dram_read_bytes", "l2_request_bytes", "fabric_bytes"))
+            results.append(Apart(f"{row['case']} {how}", known[row["case"]], *counted))
+    return results
+
+
+def known_gpcs(machine: Machine) -> Gpcs:
+    """Of a chip whose GPCs are known."""
+    result = gpcs_of(machine, machine.sms)
+    if result is None:
+        raise RuntimeError(f"{machine.sku}: no map of its GPCs")
+    return result
 
 
 def leave_one_out() -> None:
     """The fabric bytes of each launch with the GPCs' partitions that are best for the other six."""
-    kernel = tma_kernel(tma_rows()[0], "free")
-    known = gpcs_of(kernel.machine, kernel.config.sms)
-    if known is None:
-        raise RuntimeError("no map of its GPCs")
+    known = known_gpcs(tma_kernel(tma_rows()[0], "free").machine)
     blocks, maps = np.bincount(known.of_slot), list[list[float]]()
     for near in itertools.combinations(range(1, len(blocks)), len(blocks) // 2 - 1):
         part = np.where(np.isin(np.arange(len(blocks)), (0, *near)), 0, 1)
         if 2 * blocks[part == 0].sum() == blocks.sum():
-            maps.append([fabric for _, fabric in tma(known._replace(part=part))])
+            maps.append([item.fabric_ratio() for item in seven(known._replace(part=part))])
     ratios = np.array(maps)
     misses = np.abs(np.log(ratios))
     for left, row in enumerate(tma_rows()):
@@ -199,8 +254,11 @@ def main() -> int:
     parser.add_argument("--every", type=int, default=1, help="only every N-th row, for a quick look (1)")
     args = parser.parse_args()
     inside = list(launches(FITTED, args.every))
-    for execution in IN_USE if args.fit else ():
-        fit(inside, execution)
+    described = {"of the fit, H200": seven()[:: args.every] + exported("h200-sxm-141gb", args.every)}
+    for execution, merging in IN_USE.items() if args.fit else ():
+        fit([item for item in inside if item.row["execution"] == execution], execution, merging)
+    if args.fit:
+        fit(described["of the fit, H200"], "TMA", COPY_ENGINE)
     print(f"{'modelled / measured lts__t_sectors_op_read':<44} rows geo. mean  spread   within:5 %    10 %    15 %")
     for what, rows in (("of the fit", inside), ("kept out", list(launches(KEPT, args.every)))):
         for execution, merging in IN_USE.items():
@@ -210,9 +268,15 @@ def main() -> int:
                 print(f"{what:<12}{execution:<8}{chip:<24}{summary(ratios, WITHIN)}")
         every = [element.ratio(IN_USE[element.row["execution"]]) for element in rows]
         print(f"{what:<12}{'all':<32}{summary(every, WITHIN)}")
-    print("TMA kernel, persistent, no barrier, an H200: requests, fabric")
-    for row, (requests, fabric) in zip(tma_rows(), tma(), strict=True):
-        print(f"  {row['order'][:28]:<30}{requests:.3f}  {fabric:.3f}")
+    described |= {"kept out, H100": exported("h100-sxm5-80gb", args.every), "blind, H200": blind()}
+    print("kernels with tensor descriptors, requests and what they write; their fabric bytes")
+    for what, items in described.items():
+        if items:
+            print(f"{what:<44}{summary([item.ratio(COPY_ENGINE) for item in items], WITHIN)}")
+            print(f"{what + ', fabric':<44}{summary([item.fabric_ratio() for item in items], WITHIN)}")
+    print("by the shares of kernels whose warps copy, of waves and free-running")
+    for name, merging in IN_USE.items():
+        print(f"{'blind, H200, ' + name:<44}{summary([item.ratio(merging) for item in blind()], WITHIN)}")
     if args.fabric:
         print("fabric, each launch left out of the choice")
         leave_one_out()

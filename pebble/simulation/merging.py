@@ -8,12 +8,18 @@ depends on how well blocks keep step, which the model takes from measured launch
   `Merging.most` of the repeated requests reaches L2; of its other tiles `Merging.least`; of tiles shared by equally
   many others the mean of both;
 - that share falls with the length of a step, as a power, and grows with the blocks of an SM and with the share of the
-  bytes that come from DRAM, whose waits pull blocks apart.
+  bytes that come from DRAM, whose waits pull blocks apart;
+- in the first `Merging.start` steps of a tile nothing is merged: blocks have stored their last one, each in its time.
 
 A line is at home in one partition; SMs of the other receive a copy over the fabric. A tile that is read from one side
 only brings half of its lines across, one that is read from both all of them, whenever it comes from DRAM; half of what
-is written crosses. Fitted to `lts__t_sectors_op_read` of launches of matrix products on an H100 and an H200
-(``benchmarks/hardware/fit_requests.py``, which says how far it is off).
+is written crosses.
+
+`COPY_ENGINE` is what kernels ask that copy by tensor descriptors, as exported files and libraries do on chips whose
+merging was measured, with a barrier before each wave or without; it is what all figures are made of. It is fitted to
+exported products on an H200. `IN_WAVES` and `RUNNING_FREE` are those of kernels whose warps copy, which merge more
+under a barrier: fitted to `lts__t_sectors_op_read` of products on an H100 and an H200. How far all are off says
+``benchmarks/hardware/fit_requests.py``.
 """
 
 from __future__ import annotations
@@ -47,6 +53,8 @@ class Merging(NamedTuple):
         The power of the blocks of an SM with which both grow.
     from_dram : float
         What both grow by for each byte from DRAM a byte received.
+    start : float
+        Steps of a tile, its first, in which all repeated requests reach L2.
     """
 
     most: float
@@ -54,8 +62,10 @@ class Merging(NamedTuple):
     fall: float
     crowd: float
     from_dram: float
+    start: float = 0.0
 
 
+COPY_ENGINE = Merging(0.34, 0.53, 0.36, 0.12, 0.05, 2.9)
 IN_WAVES = Merging(0.18, 0.15, 0.74, 0.5, 0.17)
 RUNNING_FREE = Merging(0.27, 0.76, 0.36, 0.12, 0.26)
 
@@ -115,12 +125,12 @@ class Shared(NamedTuple):
 
     Attributes
     ----------
-    phases : tuple of (float, Lines)
-        Of each: how long its steps are, in those of a 128 x 256 x 64 tile, and its lines.
+    phases : tuple of (float, float, Lines)
+        Of each: how long its steps are, in those of a 128 x 256 x 64 tile, how many a block has, and its lines.
     blocks_per_sm : int
     """
 
-    phases: tuple[tuple[float, Lines], ...]
+    phases: tuple[tuple[float, float, Lines], ...]
     blocks_per_sm: int
 
     @classmethod
@@ -128,7 +138,11 @@ class Shared(NamedTuple):
         """Of a program, its blocks placed as those of full waves; of a phase only so many waves are looked at."""
         tile_lines = np.append(program.layout.tile_lines().astype(np.float64), 0.0)  # the last: no touch
         phases = tuple(
-            (max(1, phase.flops) / _STEP_FLOPS, _phase(phase, group.wave_blocks, tile_lines, gpcs, most_waves))
+            (
+                max(1, phase.flops) / _STEP_FLOPS,
+                phase.all_flops / max(1, phase.flops * len(phase.steps.bases)),
+                _phase(phase, group.wave_blocks, tile_lines, gpcs, most_waves),
+            )
             for group in program.groups
             for phase in group.phases
         )
@@ -137,17 +151,18 @@ class Shared(NamedTuple):
     @property
     def written_bytes(self) -> int:
         """What SMs write to L2."""
-        return round(sum(lines.written for _, lines in self.phases) * LINE_BYTES)
+        return round(sum(lines.written for *_, lines in self.phases) * LINE_BYTES)
 
     def requested(self, merging: Merging, dram_read_bytes: float) -> Requested:
         """What L2 is asked for, where so much comes from DRAM."""
         total, wanted = Lines(), 0.0
-        for _, lines in self.phases:
+        for *_, lines in self.phases:
             total = total.plus(lines)
         share = merging.from_dram * dram_read_bytes / LINE_BYTES / max(1.0, total.received)
-        for longer, lines in self.phases:
+        for longer, steps, lines in self.phases:
             factor = longer**-merging.fall * self.blocks_per_sm**merging.crowd
-            most, least = (min(1.0, part * factor + share) for part in merging[:2])
+            apart = share + merging.start / max(1.0, steps)
+            most, least = (min(1.0, part * factor + apart) for part in merging[:2])
             wanted += lines.once + most * lines.most + least * lines.least + (most + least) / 2 * lines.alike
         crossing = dram_read_bytes / LINE_BYTES * total.crossing / max(1.0, total.distinct) + total.written / 2
         parts = (total.received, total.once, wanted, crossing, total.written)
@@ -162,18 +177,13 @@ def requested(program: Program, config: KernelConfig, gpcs: Gpcs, dram_read_byte
     program : Program
         As `KernelFamily.program` makes it.
     config : KernelConfig
-        In waves, or free-running: then blocks are placed as in waves, and keep step less.
+        In waves, or free-running: blocks are placed as in waves.
     gpcs : Gpcs
         Of the chip.
     dram_read_bytes : float
         That the cache model says the kernel reads.
     """
-    return Shared.of(program, config, gpcs).requested(merging_of(config), dram_read_bytes)
-
-
-def merging_of(config: KernelConfig) -> Merging:
-    """How well the blocks of a kernel keep step."""
-    return RUNNING_FREE if config.execution.is_asynchronous else IN_WAVES
+    return Shared.of(program, config, gpcs).requested(COPY_ENGINE, dram_read_bytes)
 
 
 def _phase(

@@ -25,7 +25,7 @@ from typing import NamedTuple
 from pebble.models.gpcs import Gpcs, gpcs_of
 from pebble.models.machine import Machine
 from pebble.simulation import KernelConfig
-from pebble.simulation.merging import Requested, Shared, merging_of
+from pebble.simulation.merging import COPY_ENGINE, Requested, Shared
 from pebble.timing.modelled import ModelledTime
 from pebble.traces.program import Program
 
@@ -143,7 +143,7 @@ def sustained(
     """
     shared = Shared.of(program, config, power.gpcs, most_waves)
     read = max(0, time.dram_bytes - shared.written_bytes)
-    requested = shared.requested(merging_of(config), read)
+    requested = shared.requested(COPY_ENGINE, read)
     result = at_limit(time, program.flops, requested, power, cycles)
     return replace(result, seconds=max(result.seconds, time.seconds))  # a long launch is slowed by itself, too
 

@@ -15,7 +15,7 @@ from dealing import in_runs, parts_of
 from kernels import _all_there, _k_step, _matrices
 from launch import Waves, described, has_copy_engine, power_of_two
 
-AT_ONCE = 4  # pieces that are added up together
+MOST_AT_ONCE = 8  # pieces that are added up together: their sums fill the registers
 
 
 @triton.jit
@@ -109,10 +109,12 @@ class DecodeLaunch(AttentionLaunch):
             return [described(q, 1, bm, d), described(k, 1, bn, d), described(v, 1, bn, dv), described(out, 1, bm, dv)]
 
         meta = {"D": d, "DV": dv, "BM": bm, "BN": bn, "TMA": has_copy_engine(), "CAUSAL": self.causal}
-        meta |= {"AT_ONCE": AT_ONCE, "BARRIER": False, "num_warps": 4}
+        pieces = in_runs(slots, programs, 1)
+        at_once = max(2, min(MOST_AT_ONCE, 1 << (len(pieces[0]) // copies).bit_length() - 1))  # of those of a head
+        meta |= {"AT_ONCE": at_once, "BARRIER": False, "num_warps": 4}
         sizes = [copies, rows, self.queries, self.keys, self.dim, self.value_dim, self.scale]
         waves = Waves(tensors, programs, how, self.build)
-        waves.add_pieces(decode_kernel, in_runs(slots, programs, 1), operands, bm * (dv + 2), sizes, meta)
+        waves.add_pieces(decode_kernel, pieces, operands, bm * (dv + 2), sizes, meta)
         return waves
 
 

@@ -229,7 +229,7 @@ class Waves:
                 return self.compiled(kernel, args, meta | {"BARRIER": False})
             raise SystemExit(
                 f"refused: the table's waves have {self.programs} blocks and {fit} fit this GPU at once, so a wave "
-                "that waits for the others would never end; run it with --how {FASTEST}, or export a table for this GPU."
+                f"that waits for the others would never end; run it with --how {FASTEST}, or export a table for it."
             )
         return meta
 
