@@ -97,3 +97,25 @@ def test_the_program_ships_what_the_rows_say(script: ModuleType) -> None:
     assert launches.launches_like("gemm", "h200-sxm-141gb", "waves", 1.0) == (*spans, len(kept), *near)
     assert launches.launches_like("gemm", "h200-sxm-141gb", "waves", spans[1] * 1.01) is None
     assert {row.row["dtype"] for row in kept} == {launches.MEASURED_DTYPE}
+
+
+@pytest.mark.parametrize("script", ["exports"], indirect=True)
+def test_files_run_the_faster_way(script: ModuleType) -> None:
+    """Of groups and FFNs, measured both ways: the page's medians, and which is the default."""
+    ratios = {
+        how: {
+            (row["chip"], row["family"], row["case"]): script.ratios(row)["sustained"]
+            for row in script.measured(script.MEASURED, how)
+            if row["family"] in ("grouped", "ffn")
+        }
+        for how in ("free", "even")
+    }
+    page = (HARDWARE / "README.md").read_text()
+    assert len(ratios["free"]) == 18 and all(ratios["free"][case] < even for case, even in ratios["even"].items())
+    for (chip, family), *cases in (
+        (key, *(even for case, even in ratios["even"].items() if case[:2] == key))
+        for key in dict.fromkeys(case[:2] for case in ratios["even"])
+    ):
+        assert f"{statistics.median(cases):.3f}" in page, (chip, family)
+    launch = (HARDWARE.parents[1] / "pebble/schedules/export/templates/launch.py").read_text()
+    assert '\nFASTEST = "free"' in launch

@@ -14,7 +14,7 @@ from pebble.models.machine import load_machine
 from pebble.schedules.execution import parse_execution
 from pebble.schedules.tile import TileShape
 from pebble.simulation import KernelConfig
-from pebble.simulation.merging import IN_WAVES, KEYS, RUNNING_FREE, Merging, Shared, requested
+from pebble.simulation.merging import COPY_ENGINE, IN_WAVES, KEYS, RUNNING_FREE, Merging, Shared, requested
 from pebble.workloads import Attention, Ffn, Gemm
 from pebble.workloads.workload import Workload
 
@@ -108,6 +108,28 @@ def test_blocks_that_run_free_merge_less() -> None:
     result = shared(Gemm(8192, 8192, 1024), "grouped-8", TileShape(128, 256, 64))
     waves, free = (result.requested(merging, 0).request_bytes for merging in (IN_WAVES, RUNNING_FREE))
     assert waves < free
+
+
+def test_in_the_first_steps_of_a_tile_nothing_is_merged() -> None:
+    tile, most = TileShape(128, 256, 64), COPY_ENGINE._replace(start=1e9)
+    for k in (1024, 8192):
+        result = shared(Gemm(8192, 8192, k), "grouped-8", tile)
+        without, as_fitted, all_reach = (
+            result.requested(merging, 0).request_bytes for merging in (COPY_ENGINE._replace(start=0), COPY_ENGINE, most)
+        )
+        assert without < as_fitted < all_reach == result.requested(ALL_REACH, 0).received_bytes
+        repeated = result.requested(ALL_REACH, 0).received_bytes - result.requested(NONE_REACH, 0).once_bytes
+        assert (as_fitted - without) / repeated == pytest.approx(COPY_ENGINE.start / (k / 64), rel=1e-3)
+
+
+def test_a_barrier_changes_nothing_for_kernels_with_tensor_descriptors() -> None:
+    gemm, tile = Gemm(4096, 4096, 1024), TileShape(128, 256, 64)
+    family = kernel_family(gemm)
+    waves, free = (
+        requested(family.program(gemm, family.parse_schedule("grouped-8"), config), config, gpcs(), 10**8)
+        for config in (kernel(tile), kernel(tile, "free"))
+    )
+    assert waves == free
 
 
 def test_longer_steps_merge_more_and_dram_pulls_blocks_apart() -> None:
