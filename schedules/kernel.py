@@ -162,7 +162,7 @@ class TableKernel(ABC):
 
     @classmethod
     def exported_stages(cls, tile: TileShape) -> int:
-        """The most stages that its exported file has use for: with a fourth large tiles are slower in sustained runs."""
+        """The most stages that its exported file has use for: with a fourth, large tiles are slower when sustained."""
         return 3 if tile.bm * tile.bn >= 128 * 256 else 4
 
     @classmethod
