@@ -1,14 +1,13 @@
-"""Files that are no certificates end in one sentence, quickly."""
+"""Files that are no certificates end in one sentence, and each byte is looked at once."""
 
 from __future__ import annotations
 
 import json
-import time
 from pathlib import Path
 
 import pytest
 
-from pebble.certificate.reading import MAX_FILE_BYTES
+from pebble.certificate.reading import MAX_FILE_BYTES, without_texts
 from pebble.cli import main
 
 GOOD = {"format": "pebble-certificate", "version": 1, "statement": {"workload": {}}, "claims": []}
@@ -55,9 +54,8 @@ NO_DOCUMENTS |= {"backslashes"}
 def test_one_sentence(name: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     path = tmp_path / "c.json"
     path.write_bytes(FILES[name])
-    start = time.process_time()
+    assert b'"' not in without_texts(FILES[name])  # from a quote that is left, the rest was searched in vain
     assert main(["verify", str(path)]) == (2 if name in NO_DOCUMENTS else 5)
-    assert time.process_time() - start < 5
     said = capsys.readouterr()
     assert said.out == ""
     assert said.err.startswith("pebble: ") and said.err.count("\n") == 1 and len(said.err) < 600

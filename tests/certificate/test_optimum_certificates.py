@@ -137,7 +137,7 @@ def test_refutations_prove_the_optimum_and_no_more(seed: int, tmp_path: Path) ->
 
 def test_moves_that_are_too_dear_are_not_followed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     game = Game.from_dag(diamond_dag(4), "one-shot")
-    result = solve(game, 3, time_limit=300)
+    result = solve(game, 3, time_limit=3600)
     certified(game, 3, int(result.lower_bound), tmp_path / "c.json", result.pebbling)
     checkable = read_game(game_statement(game, 3), "game")
     moves, limit = Moves(checkable), int(result.lower_bound) - checkable.compulsory
@@ -197,7 +197,7 @@ def test_excess_to_come_is_never_too_high() -> None:
 
 @pytest.fixture(scope="module")
 def gemm_pebbling() -> Pebbling:
-    result = solve(gemm_dag(2, 2, 2), 4, solver="cpsat", time_limit=300, known=Known(lower_bound=14)).pebbling
+    result = solve(gemm_dag(2, 2, 2), 4, solver="cpsat", time_limit=3600, known=Known(lower_bound=14)).pebbling
     assert result is not None and result.cost == 14
     return result
 

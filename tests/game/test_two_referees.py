@@ -72,7 +72,7 @@ def check_verdicts(game: Game, pebbling: Pebbling, seed: int) -> int:
 @pytest.mark.parametrize("row", ROWS[::4], ids=lambda row: row.label)
 def test_on_pebblings_of_recorded_games(row: Row) -> None:
     game = Game.from_dag(row.build(), row.variant)
-    result = solve(game, row.capacity, solver="heuristic", time_limit=60).pebbling
+    result = solve(game, row.capacity, solver="heuristic", time_limit=600).pebbling
     assert result.buffers == SINGLE and result.cost >= row.optimum
     assert check_verdicts(game, result, row.optimum) > 0
 
@@ -98,5 +98,5 @@ def test_on_all_recorded_optima() -> None:
 )
 def test_with_several_memories(family: str, values: dict[str, int], buffers: BufferModel) -> None:
     game = Game.from_dag(build_dag(family, values))
-    result = solve(game, minimum_capacity(game), solver="heuristic", time_limit=60, buffers=buffers)
+    result = solve(game, minimum_capacity(game), solver="heuristic", time_limit=600, buffers=buffers)
     assert check_verdicts(game, result.pebbling, buffers.sms) > 0

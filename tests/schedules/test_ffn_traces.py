@@ -1,6 +1,5 @@
 """FFN schedules as traces: what is touched when, in words, and the chain bound below every one of them."""
 
-import time
 from collections import Counter
 from collections.abc import Iterator
 
@@ -21,6 +20,7 @@ from pebble.simulation import KernelConfig
 from pebble.traces import WRITE, Trace
 from pebble.workloads import Ffn
 from tests.schedules.lockstep import ffn_trace
+from tests.work import calls
 
 TILE = TileShape(16, 128, 64)
 
@@ -176,11 +176,16 @@ def test_comparison_names_the_best_band() -> None:
 
 
 def test_two_kernels_side_by_side_take_linear_time() -> None:
-    kernel = FfnKernel(Ffn(640, 1600, 800), TileShape(16, 16, 16))
-    trace = ffn_trace(kernel, parse_ffn_schedule("interleaved-1"), 3)
-    initialised = time.process_time()
-    assert sum(len(chunk.ids) for chunk in trace.chunks()) == trace.touches
-    assert time.process_time() - initialised < 10  # quadratic in the steps of a chunk it is many times that
+    def work(hidden: int) -> tuple[int, int]:
+        kernel = FfnKernel(Ffn(64, 400, hidden), TileShape(16, 16, 16))
+        trace, touches = ffn_trace(kernel, parse_ffn_schedule("interleaved-1"), 3), []
+        count = calls(lambda: touches.extend(len(chunk.ids) for chunk in trace.chunks()))
+        assert sum(touches) == trace.touches
+        return trace.touches, count
+
+    work(50)  # what is loaded once
+    (few, of_few), (many, of_many) = work(200), work(800)
+    assert many > 3.5 * few and of_many < 1.1 * many / few * of_few  # in the steps of a chunk, a square is 16 times
 
 
 def test_separate_kernels_below_their_bound_are_explained() -> None:

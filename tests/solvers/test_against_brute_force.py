@@ -44,7 +44,7 @@ def check(case: tuple[nx.DiGraph, str, int]) -> None:
     for solver in ("heuristic", "cpsat", "milp"):
         if solver == "milp" and game.variant.recompute:
             continue
-        result = solve(game, capacity, solver=solver, time_limit=300)
+        result = solve(game, capacity, solver=solver, time_limit=3600)
         assert result.lower_bound <= optimum <= result.upper_bound, (solver, result)
         assert replay(game, result.pebbling).cost == result.upper_bound
         if solver != "heuristic" and not game.variant.recompute:

@@ -20,8 +20,8 @@ from pebble.solvers import SolveResult, solve
 from pebble.solvers.registry import solve_auto
 from pebble.solvers.result import Incumbent, Problem, Progress
 from pebble.solvers.several.fewer import FewerMemories, fewer_memories
-from pebble.system.clock import Clock
 from tests.solvers import random_dags
+from tests.solvers.stopping import at_most
 
 # above 1 a far read is dearer than one of slow memory
 OMEGAS = st.sampled_from([Fraction(0), Fraction(1, 4), Fraction(1, 2), Fraction(1), Fraction(3, 2), Fraction(5, 2)])
@@ -64,13 +64,7 @@ def test_what_fewer_memories_can_do_is_a_start(dag: nx.DiGraph, net: str | None,
 
 def test_an_sm_may_be_idle() -> None:
     """Two SMs of 4 need no more than the 24 that are proved for one memory; the heuristic alone has 27."""
-    game, stop = Game.from_dag(ffn_dag(2, 2, 2)), threading.Event()
-
-    def enough(now: Progress) -> None:
-        if now.upper_bound is not None and now.upper_bound <= 24:
-            stop.set()
-
-    result = solved(game, 4, BufferModel("sm-local", 2), time_limit=Clock(600, stop), progress=enough)
+    result = solved(Game.from_dag(ffn_dag(2, 2, 2)), 4, BufferModel("sm-local", 2), **at_most(24))
     assert result.upper_bound == 24 and {move.sm for move in result.moves} == {0}
     assert result.upper_from.endswith("at one SM")
 

@@ -8,7 +8,6 @@ import subprocess
 import sys
 import textwrap
 import threading
-import time
 from itertools import permutations
 from pathlib import Path
 
@@ -108,9 +107,9 @@ def test_a_worker_that_dies_is_one_sentence():
 
 
 def test_a_worker_is_ended_on_request():
-    began = time.monotonic()
+    looks = iter(range(5))
     with pytest.raises(StoppedError):
-        call(Library.HIGHS, "time:sleep", 60, until=lambda: time.monotonic() > began + 0.2)
+        call(Library.HIGHS, "time:sleep", 60, until=lambda: next(looks, None) is None)
     assert call(Library.HIGHS, "operator:add", 1, 2) == 3
 
 

@@ -54,7 +54,7 @@ def test_solvers_and_bounds_against_all_states(variant: str, seed: int) -> None:
         assert bound.value is None or bound.value <= optimum, (bound, spec)
     for solver in ("heuristic", "search", "cpsat", "milp", "auto"):
         try:
-            result = solve(game, capacity, solver=solver, time_limit=300)
+            result = solve(game, capacity, solver=solver, time_limit=3600)
         except InputError:  # a solver for fewer games than these says so
             assert game.variant.recompute if solver == "milp" else set(game.weights) != {1}, (solver, spec)
             continue
@@ -83,7 +83,7 @@ def test_two_memories_against_all_states(variant: str, seed: int) -> None:
         for solver in ("auto", "search"):
             if solver == "search" and model.kind == "pooled":
                 continue
-            result = solve(game, capacity, buffers=model, solver=solver, time_limit=300)
+            result = solve(game, capacity, buffers=model, solver=solver, time_limit=3600)
             assert result.lower_bound <= optimum <= result.upper_bound, (solver, model, spec)
             assert result.status != "optimal" or result.lower_bound == optimum, (solver, model, spec)
 
@@ -115,4 +115,4 @@ def test_an_input_that_is_an_output_costs_nothing(variant: str) -> None:
         assert bound.value is None or bound.value <= 2
     for solver in ("heuristic", "search", "cpsat", "milp"):
         if solver != "milp" or not Variant(variant).recompute:
-            assert solve(game, 2, solver=solver, time_limit=300).upper_bound == 2
+            assert solve(game, 2, solver=solver, time_limit=3600).upper_bound == 2

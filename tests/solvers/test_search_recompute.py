@@ -19,7 +19,7 @@ VARIANTS = (Variant.RECOMPUTE, Variant.RECOMPUTE_SLIDING)
 def test_against_brute_force(dag, variant, more):
     game = Game.from_dag(dag, variant)
     capacity = minimum_capacity(game) + more
-    result = solve(game, capacity, solver="search", time_limit=300)
+    result = solve(game, capacity, solver="search", time_limit=3600)
     assert result.lower_bound == result.upper_bound == brute_force(dag, capacity, str(variant))
 
 
@@ -37,7 +37,7 @@ KNOWN = [
 @pytest.mark.parametrize(("family", "values", "variant", "capacity", "optimum"), KNOWN)
 def test_known_optima(family, values, variant, capacity, optimum):
     game = Game.from_dag(build_dag(family, values, Variant(variant)), variant)
-    result = solve(game, capacity, solver="auto", time_limit=300)
+    result = solve(game, capacity, solver="auto", time_limit=3600)
     assert (result.lower_bound, result.upper_bound) == (optimum, optimum)
 
 

@@ -22,6 +22,7 @@ from pebble.solvers.several.fewer import FewerMemories, fewer_memories
 from pebble.solvers.several.symmetry import automorphisms
 from tests.solvers import random_dags
 from tests.solvers.brute_force_several import brute_force_several
+from tests.solvers.stopping import ANY, at_most
 
 # above 1 a far read is dearer than one of slow memory
 OMEGAS = st.sampled_from([Fraction(0), Fraction(1, 4), Fraction(1, 2), Fraction(1), Fraction(3, 2), Fraction(5, 2)])
@@ -101,7 +102,7 @@ def check_search(dag: nx.DiGraph, buffers: BufferModel, extra: int, balanced: bo
     game, capacity = best
     most = -(-len(game.tasks) // 2) if balanced else None
     optimum = brute_force_several(dag, capacity, 2, buffers.copy_cost, most)
-    result = solved(game, capacity, buffers, solver="search", most_tasks_per_sm=most, time_limit=300)
+    result = solved(game, capacity, buffers, solver="search", most_tasks_per_sm=most, time_limit=3600)
     if optimum is None:
         assert result.status == "infeasible"
         return
@@ -308,7 +309,7 @@ def test_what_is_refused() -> None:
         solved(gemm_dag(2, 2, 1), 3, JOINED, most_tasks_per_sm=1)
     with pytest.raises(InputError, match="limit is"):
         solved(gemm_dag(6, 6, 6), 9, JOINED, solver="cpsat")
-    assert solved(gemm_dag(6, 6, 6), 9, JOINED, time_limit=2).upper_from.startswith("heuristic")
+    assert solved(gemm_dag(6, 6, 6), 9, JOINED, **at_most(ANY)).upper_from.startswith("heuristic")
 
 
 def test_cheapest_split_tries_all() -> None:
@@ -330,7 +331,7 @@ def check_gemm(shape: tuple[int, int, int], capacity: int, buffers: BufferModel,
 
 @pytest.mark.parametrize("omega", [Fraction(1, 2), Fraction(1, 4)])
 def test_solvers_agree_on_cells(omega: Fraction) -> None:
-    check_gemm((2, 2, 1), 3, BufferModel("connected", 2, omega), 20)
+    check_gemm((2, 2, 1), 3, BufferModel("connected", 2, omega), 300)
 
 
 @pytest.mark.slow

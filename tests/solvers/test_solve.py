@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import subprocess
 import sys
-import threading
-import time
 from pathlib import Path
 
 import networkx as nx
@@ -20,7 +18,7 @@ from pebble.solvers.heuristic import belady, solve_heuristic
 from pebble.solvers.plan import read_plan, write_moves
 from pebble.solvers.registry import ENTRIES, RECOMPUTE, SEVERAL, SLIDING, WEIGHTS
 from pebble.solvers.result import Incumbent, Problem
-from pebble.system.clock import Clock
+from tests.solvers.stopping import ANY, PATIENCE, at_most, until
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -57,7 +55,7 @@ def test_bare_cpsat_model_proves_gemm_2x2x2(capacity, optimum):
 
 @pytest.mark.parametrize(("capacity", "optimum"), [(3, 25), (4, 20), (5, 19), (6, 17), (7, 16)])
 def test_cpsat_gemm_2x2x3_in_place(capacity, optimum):
-    result = solve(gemm(2, 2, 3), capacity, solver="cpsat", time_limit=300)
+    result = solve(gemm(2, 2, 3), capacity, solver="cpsat", time_limit=3600)
     assert (result.status, result.upper_bound) == ("optimal", optimum)
 
 
@@ -91,7 +89,7 @@ def test_recompute_beats_one_shot_on_the_diamond():
 
 
 def test_an_open_horizon_is_no_proof():
-    result = solve(build_dag("diamond", {"size": 4}), 3, "recompute", "cpsat", time_limit=2)
+    result = solve(build_dag("diamond", {"size": 4}), 3, "recompute", "cpsat", **at_most(ANY))
     assert result.status == "feasible"
     assert result.lower_bound <= 11 <= result.upper_bound
 
@@ -132,7 +130,7 @@ def test_every_solver_plays_what_the_registry_says(name):
         variant = "recompute-sliding" if again else "one-shot-sliding" if SLIDING in entry.handles else None
         buffers = BufferModel("sm-local", 2) if SEVERAL in entry.handles else None
         game = Game.from_dag(dag, variant)
-        result = solve(game, minimum_capacity(game), solver=name, time_limit=300, buffers=buffers)
+        result = solve(game, minimum_capacity(game), solver=name, time_limit=3600, buffers=buffers)
         assert result.lower_bound <= result.upper_bound == replay(game, result.pebbling).cost
 
 
@@ -174,38 +172,25 @@ def test_bad_requests():
         solve(Game.from_dag(gemm(2, 2, 2)), 4, "one-shot")
 
 
-WITHOUT_A_LIMIT = 60  # seconds that they would take much longer than; on a busy machine "at once" may be some
-
-
 @pytest.mark.parametrize("solver", ["cpsat", "milp", "auto"])
-def test_the_time_limit_returns_at_once(solver):
-    started = time.monotonic()
-    result = solve(gemm(3, 3, 3), 6, solver=solver, time_limit=1.5)
-    assert time.monotonic() - started < WITHOUT_A_LIMIT
-    assert result.lower_bound <= 36 <= result.upper_bound
-    if result.status == "feasible":
-        assert "time limit" in result.stop_reason
+def test_the_time_limit_ends_a_solver(solver):
+    """None of them proves this one in hours."""
+    result = solve(gemm(4, 4, 4), 9, solver=solver, time_limit=1.5)
+    assert result.status != "optimal" and result.stop_reason == "time limit of 1.5 s"
+    assert result.upper_bound is None or result.lower_bound < result.upper_bound
 
 
 @pytest.mark.parametrize("solver", ["cpsat", "milp"])
-def test_stop_returns_at_once(solver):
-    stop = threading.Event()
-    requested: list[float] = []
-
-    def ask():
-        requested.append(time.monotonic())
-        stop.set()
-
-    threading.Timer(2.0, ask).start()
-    result = solve(gemm(3, 3, 3), 6, solver=solver, time_limit=Clock(10 * WITHOUT_A_LIMIT, stop))
-    assert time.monotonic() - requested[0] < WITHOUT_A_LIMIT
+def test_stop_ends_a_solver(solver):
+    result = solve(gemm(4, 4, 4), 9, solver=solver, **at_most(ANY))
     assert result.stop_reason == "interrupted"
     assert result.pebbling is not None
 
 
 def test_progress_rises_and_falls():
     seen = []
-    solve(gemm(3, 3, 3), 6, solver="cpsat", time_limit=2, progress=seen.append)
+    solve(gemm(4, 4, 4), 9, solver="cpsat", **until(lambda now: seen.append(now) or len(seen) == 5))
+    assert len(seen) >= 5
     lows = [p.lower_bound for p in seen]
     highs = [p.upper_bound for p in seen if p.upper_bound is not None]
     assert lows == sorted(lows)
@@ -225,7 +210,7 @@ def test_a_hint_is_replayed_and_used():
 def test_heuristic_on_a_large_dag(variant):
     dag = gemm(12, 12, 12) if variant == "in-place" else build_dag("fft", {"size": 128})
     game = Game.from_dag(dag, variant)
-    result = solve(game, minimum_capacity(game) + 20, solver="heuristic", time_limit=60)
+    result = solve(game, minimum_capacity(game) + 20, solver="heuristic", time_limit=PATIENCE)
     assert game.compulsory <= result.lower_bound <= result.upper_bound
 
 
@@ -249,12 +234,12 @@ def test_a_value_stored_after_the_last_computation_is_not_lost():
     dag.add_edges_from((u, v) for u, vs in edges.items() for v in vs.split())
     dag.nodes["v2"]["output"] = dag.nodes["v3"]["output"] = True
     for seed in range(4):
-        result = solve(dag, 3, "recompute-sliding", solver="cpsat", time_limit=300, seed=seed)
+        result = solve(dag, 3, "recompute-sliding", solver="cpsat", time_limit=3600, seed=seed)
         assert (result.lower_bound, result.upper_bound) == (5, 5)
 
 
 def test_large_games_have_a_bound_at_once():
-    result = solve(gemm(20, 20, 20), 50, solver="heuristic", time_limit=30)
+    result = solve(gemm(20, 20, 20), 50, solver="heuristic", time_limit=PATIENCE)
     assert result.lower_bound >= 2330  # equation (2), which `pebble bound` prints
     assert result.proof == ("GEMM bound",)
 
