@@ -167,6 +167,22 @@ def format_bytes(count: int | float) -> str:
     return f"{count:,.0f} B"
 
 
+def counted(count: int, what: str) -> str:
+    """``1 wave``, ``2 waves``."""
+    return f"{count} {what}{'s' * (count != 1)}"
+
+
+def column_of_bytes(largest: int | float) -> tuple[float, str]:
+    """What a table divides its bytes by, and the name of that: megabytes, unless all would be next to none.
+
+    Examples
+    --------
+    >>> column_of_bytes(492_400_000), column_of_bytes(2176)
+    ((1000000.0, 'MB'), (1000.0, 'kB'))
+    """
+    return (1e6, "MB") if largest >= 1e6 else (1e3, "kB")
+
+
 def format_seconds(seconds: float, beside: float | None = None) -> str:
     """A time for a person to read, in the unit of the longer time that stands ``beside`` it.
 

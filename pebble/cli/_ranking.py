@@ -16,7 +16,7 @@ from pebble.reports.ranking import Ranked, Ranking
 from pebble.reports.schedule_names import Schedules, named_schedules
 from pebble.reports.simulated_kernel import KernelOptions, SimulatedKernel
 from pebble.tuning.worth import SAME, walk_alike
-from pebble.units import format_bytes, format_ratio, format_seconds
+from pebble.units import column_of_bytes, format_bytes, format_ratio, format_seconds
 from pebble.workloads.workload import Workload
 
 LONG_SECONDS = 10.0  # what takes longer says so before it begins
@@ -149,7 +149,8 @@ def _trust(result: Ranking) -> str:
     model = "the cache model asked for"
     if result.kernel.cache_model.default:
         model = f"a {'guessed' if own.mark == 'guess' else own.mark} cache model"
-    return f"bytes by {model}, times by a model; `pebble machines {machine.sku} --explain`"
+    times = ", times by a model" if result.timed else ""
+    return f"bytes by {model}{times}; `pebble machines {machine.sku} --explain`"
 
 
 def _about(ranked: Ranked) -> str:
@@ -158,16 +159,17 @@ def _about(ranked: Ranked) -> str:
 
 def _table(result: Ranking, shown: Sequence[Ranked]) -> str:
     bound = result.bound.bound.bytes
+    scale, bytes_unit = column_of_bytes(max(item.dram_bytes for item in shown))
     if not result.timed:
         rows = [
-            [_name(result, each_item), f"{each_item.dram_bytes / 1e6:,.1f}", f"{each_item.dram_bytes / bound:.2f}"]
+            [_name(result, each_item), f"{each_item.dram_bytes / scale:,.1f}", f"{each_item.dram_bytes / bound:.2f}"]
             for each_item in shown
         ]
-        return _output.table(["schedule", "MB", "x bound"], rows, keep=("MB",))
+        return _output.table(["schedule", bytes_unit, "x bound"], rows, keep=(bytes_unit,))
     longest = max(item.seconds or 0.0 for item in shown)
     unit = format_seconds(longest).split()[1]
     again = result.best.timed is not None and result.best.timed.sustained is not None
-    heads = ["schedule", *([f"sustained {unit}"] if again else []), f"alone {unit}", "over best", "MB", "x bound"]
+    heads = ["schedule", *([f"sustained {unit}"] if again else []), f"alone {unit}", "over best", bytes_unit, "x bound"]
     rows = []
     for element in shown:
         alone = 0.0 if element.timed is None else element.timed.time.seconds
@@ -180,11 +182,11 @@ def _table(result: Ranking, shown: Sequence[Ranked]) -> str:
                 _name(result, element),
                 *("-" if each is None else format_seconds(each, longest).split()[0] for each in times),
                 "" if element is result.best else slower,
-                f"{_about(element)}{element.dram_bytes / 1e6:,.1f}",
+                f"{_about(element)}{element.dram_bytes / scale:,.1f}",
                 f"{element.dram_bytes / bound:.2f}",
             ]
         )
-    return _output.table(heads, rows, keep=(heads[1], "MB"))
+    return _output.table(heads, rows, keep=(heads[1], bytes_unit))
 
 
 def _name(result: Ranking, ranked: Ranked) -> str:

@@ -70,12 +70,12 @@ def _print(result: KernelAdvice, explain: bool) -> None:
         "expect": f"{_takes(result.best)}, {about}{format_bytes(time.dram_bytes)} of DRAM traffic: modelled",
     }
     if result.against:
-        lines["against"] = f"{_against(result)}: modelled, in the same kernel"
+        lines["against"] = f"{_against(result, about)}: modelled, in the same kernel"
     word = floor_word(floor)
     least = f"{format_seconds(floor.seconds)} ({word}) and " if word else ""
     lines["limit"] = f"at least {least}{format_bytes(result.bound.bound.bytes)} in any order of this kernel: proved"
     over = f", {result.best.seconds / floor.seconds:.2f} in time" if word else ""
-    lines["ratio"] = f"{format_ratio(result.over_bound, '.2f')} in bytes{over}, modelled to proved"
+    lines["ratio"] = f"{about}{format_ratio(result.over_bound, '.2f')} in bytes{over}, modelled to proved"
     limited = result.best.sustained is not None and result.best.sustained.at_limit
     power = ", at the power limit: fewer bytes buy clock" if limited else ""
     lines["binds"] = f"{_BINDS.get(bound_by := next(iter(time.binds)), bound_by)}{power}: modelled"
@@ -93,7 +93,7 @@ def _print(result: KernelAdvice, explain: bool) -> None:
         _explain(result)
 
 
-def _against(result: KernelAdvice) -> str:
+def _against(result: KernelAdvice, about: str) -> str:
     """Time and bytes of other orders; a library's walk by the library's name."""
     library = kernel_family(result.workload).library
     said: dict[int, str] = {id(result.best): "the order to use"}
@@ -104,7 +104,7 @@ def _against(result: KernelAdvice) -> str:
         slower = f"{over:+.0%}" if abs(over) > SAME - 1 else "the same time"
         bytes_ = format_ratio(item.timed.time.dram_bytes / result.best.time.dram_bytes, ".2f")
         known = said.setdefault(id(item.timed), name)
-        parts.append(f"{name} {slower}, {bytes_}x the bytes" if known == name else f"{name} the same as {known}")
+        parts.append(f"{name} {slower}, {about}{bytes_}x the bytes" if known == name else f"{name} the same as {known}")
     return "; ".join(parts)
 
 
@@ -118,14 +118,19 @@ def _takes(best: TimedKernel) -> str:
 
 def _next(result: KernelAdvice) -> tuple[str, str]:
     """The command that writes the kernel, and, where its order has no table, what is written in its place."""
-    writable = result.writable
-    if writable is None:
+    if result.writable is None:
         return f"pebble compare {shlex.join(_words(result))}", f"of {result.order} no kernel is written here"
+    writable, form = result.writable
     order, slower = str(writable.advice.schedule.name), writable.seconds / result.best.seconds - 1
     which = [result.table] if result.table else [order, *_words(result)]
-    command = f"pebble export {shlex.join(which)} --format triton -o kernel.py"
-    note = "" if writable is result.best else f"of {result.order} no kernel is written here; next is {order}, "
-    return command, note and f"{note}{slower:+.0%} in time: modelled"
+    file, notes = {"triton": "kernel.py", "csv": "table.csv"}[form], []
+    if writable is not result.best:
+        notes += [f"of {result.order} no kernel is written here; next is {order}, {slower:+.0%} in time: modelled"]
+    if form == "csv":
+        notes += [
+            "a table is written, not a kernel: files for Triton run bf16 and fp16 on NVIDIA, tiles of powers of two"
+        ]
+    return f"pebble export {shlex.join(which)} --format {form} -o {file}", "; ".join(notes)
 
 
 def _words(result: KernelAdvice) -> list[str]:

@@ -45,7 +45,7 @@ from pebble.reports.exact import ExactComparison
 from pebble.reports.kernel_compare import Comparison
 from pebble.reports.ranking import rank_orders
 from pebble.system.clock import interruptible
-from pebble.units import format_bytes, format_capacity, format_ratio, format_seconds
+from pebble.units import column_of_bytes, format_bytes, format_capacity, format_ratio, format_seconds
 
 if TYPE_CHECKING:
     from pebble.solvers.result import Progress
@@ -219,25 +219,26 @@ def _print_schedules(result: Comparison) -> None:
     times = {name: item.ranked_seconds for name, item in ranking.times.items()}
     unit = format_seconds(max(times.values())).split()[1] if times else ""
     again = bool(times) and all(value.sustained for value in ranking.times.values())
+    scale, mb = column_of_bytes(max(t.dram_bytes for t in result.orders))
     rows = [
         [
             result.name_of(tied),
-            f"{t.dram_read_bytes / 1e6:,.1f}",
-            f"{t.dram_write_bytes / 1e6:,.1f}",
-            f"{t.dram_bytes / 1e6:,.1f}",
+            f"{t.dram_read_bytes / scale:,.1f}",
+            f"{t.dram_write_bytes / scale:,.1f}",
+            f"{t.dram_bytes / scale:,.1f}",
             f"{t.hit_rate:.1%}",
             f"{result.ratio(t.dram_bytes):.2f}",
             *([format_seconds(times[t.order], max(times.values())).split()[0]] if times else []),
-            *(f"{traffic[t.order] / 1e6:,.1f}" for traffic in result.beside.values()),
-            *([] if t.saved_bytes is None else [f"{t.saved_bytes / 1e6:,.1f}"]),
+            *(f"{traffic[t.order] / scale:,.1f}" for traffic in result.beside.values()),
+            *([] if t.saved_bytes is None else [f"{t.saved_bytes / scale:,.1f}"]),
         ]
         for t, tied in ((tied[0], tied) for tied in result.equals)
     ]
-    header = ["schedule", "read MB", "write MB", "total MB", "L2 hit", "x bound"]
+    header = ["schedule", f"read {mb}", f"write {mb}", f"total {mb}", "L2 hit", "x bound"]
     header += [f"{'sustained' if again else 'modelled'} {unit}"] if times else []
-    header += [f"{_HEADS.get(name, name)} MB" for name in result.beside]
-    header += ["saved MB"] if any(t.saved_bytes is not None for t in result.orders) else []
-    print(_output.table(header, rows, keep=("total MB", "x bound")))
+    header += [f"{_HEADS.get(name, name)} {mb}" for name in result.beside]
+    header += [f"saved {mb}"] if any(t.saved_bytes is not None for t in result.orders) else []
+    print(_output.table(header, rows, keep=(f"total {mb}", "x bound")))
     for tied in result.equals:
         if len(tied) > 1:
             _output.say(f"the same: {', '.join(t.order for t in tied)}")

@@ -104,6 +104,8 @@ class _Unit(NamedTuple):
 
     def __call__(self, seconds: float) -> str:
         value = seconds * self.scale
+        if 0 < value < 5e-4:  # no floor is 0.000
+            return f"{value:.3g}"
         return f"{value:,.3f}" if value < 1e3 else f"{value:,.1f}"
 
     def sums(self, time: ModelledTime) -> list[str]:
@@ -150,9 +152,10 @@ def _print(result: Timing) -> None:
     if again is not None:
         took = f"{unit(again.seconds)} {unit.name} sustained ({took} once)"
     tflops = result.workload.flops / best.ranked_seconds / 1e12
+    rate = f"{tflops:,.0f}" if tflops >= 1 else f"{tflops:.2g}"
     say(
         f"fastest          {took} by the model, of {len(result.orders)} timed with tile {result.kernel.tile}: "
-        f"{best.order}, {tflops:,.0f} TFLOPS{as_fast(ranking)}; `pebble tile` times other tiles"
+        f"{best.order}, {rate} TFLOPS{as_fast(ranking)}; `pebble tile` times other tiles"
     )
     if again is not None:
         shares = ", ".join(f"{_TAKES[name]} {joules / again.total_joules:.0%}" for name, joules in again.joules.items())

@@ -13,7 +13,7 @@ from pebble.models.kernel_fit import warp_threads
 from pebble.models.launches import MEASURED_DTYPE, Launches, launches_like
 from pebble.models.machine import Machine
 from pebble.reports.default_kernel import as_advised
-from pebble.reports.export import Exported, export
+from pebble.reports.export import Exported, export, runs_on
 from pebble.reports.kernel_time import MILLI, SUSTAINED, UNSUSTAINED, floor_word, kernel_floor, time_notes
 from pebble.reports.report import Report
 from pebble.reports.simulated_kernel import Bounded, SimulatedKernel, read_kernel, trace_bound
@@ -176,15 +176,18 @@ class KernelAdvice(Report):
         }
 
     @cached_property
-    def writable(self) -> TimedKernel | None:
-        """The first of the orders that has a table, which `pebble export` writes; FlashDecoding, for one, has none."""
+    def writable(self) -> tuple[TimedKernel, str] | None:
+        """The first of the orders that has a table, and what `pebble export` writes of it; some walks of KV have none.
+
+        That is a Triton file where it runs, else the table itself.
+        """
         family, config = kernel_family(self.workload), self.kernel.config
         for item in self.choice.orders:
             try:
-                family.table(self.workload, item.advice.schedule, config)
+                table = family.table(self.workload, item.advice.schedule, config)
             except InputError:
                 continue
-            return item
+            return item, "triton" if runs_on(self.machine, table) else "csv"
         return None
 
     def saved(self, path: str | Path) -> KernelAdvice:

@@ -26,7 +26,7 @@ from pebble.schedules.export.cuda import cuda_header, statement
 from pebble.schedules.export.cutlass import cutlass_header
 from pebble.schedules.export.inductor import inductor_table
 from pebble.schedules.export.torch_module import torch_source
-from pebble.schedules.export.triton import triton_source
+from pebble.schedules.export.triton import check_kernels, triton_source
 from pebble.schedules.tables import TileTable
 from pebble.schedules.tables.files import npy_bytes, table_document, write_csv
 from pebble.schedules.tables.own import FixedTable
@@ -34,7 +34,7 @@ from pebble.schedules.tables.registry import check_table
 from pebble.schedules.tables.source import own_schedule
 from pebble.system.files import check_output, write_bytes
 from pebble.tuning.worth import SAME
-from pebble.units import ceil_div, format_bytes, format_seconds
+from pebble.units import ceil_div, counted, format_bytes, format_seconds
 from pebble.workloads.workload import Workload
 
 FORMATS: dict[str, tuple[str, Callable[[TileTable], str | bytes]]] = {
@@ -174,7 +174,9 @@ def export(
     if also and format != "torch":
         raise InputError(f"--also: got it with --format {format}, expected torch, whose module chooses among tables.")
     if format in _KERNELS:
-        _check_vendor(format, table.launch.machine, options)
+        chip, sku = options.get("gpu") or options.get("machine"), table.launch.machine
+        known = find_gpu(chip) if chip is not None else load_machine(sku) if sku in machine_names() else None
+        _check_vendor(format, known)
         notes = (*notes, *_time_note(format, table))
     content = torch_source([table, *map(_saved, also)]) if also else FORMATS[format][1](table)
     return Exported(table, format, content.encode() if isinstance(content, str) else content, notes)
@@ -198,17 +200,30 @@ def _time_note(format: str, table: TileTable) -> list[str]:
             "the module takes the tiles in the table's order, dealt evenly; the predicted bytes are those of the "
             "table's waves"
         ]
+    if kernel_family(table.workload).kernel.exported_template(table.workload) == "decode":
+        return [
+            f"the file deals the keys of all heads evenly to its blocks, however {table.name} splits them; the "
+            f"predicted bytes are those of {table.name}"
+        ]
     rounds = sum(ceil_div(blocks, table.launch.wave_blocks) for blocks in np.bincount(table.column("phase")).tolist())
     return [
-        f"the file runs its fastest way: the tiles in the table's order, dealt evenly, {rounds} rounds for "
-        f"{table.waves} waves; the predicted bytes are those of the waves, which it runs with --how waves"
+        f"the file runs its fastest way: the tiles in the table's order, dealt evenly, {counted(rounds, 'round')} for "
+        f"{counted(table.waves, 'wave')}; the predicted bytes are those of the waves, which it runs with --how waves"
     ]
 
 
-def _check_vendor(format: str, sku: str, options: KernelOptions) -> None:
+def runs_on(machine: Machine | None, table: TileTable) -> bool:
+    """Whether a Triton file of this table would run there."""
+    try:
+        _check_vendor("triton", machine)
+        check_kernels(table, "triton")
+    except InputError:
+        return False
+    return True
+
+
+def _check_vendor(format: str, machine: Machine | None) -> None:
     """Refuse a chip that the file of ``triton`` does not run on; of one that nobody knows nothing is said."""
-    given = options.get("gpu") or options.get("machine")
-    machine = find_gpu(given) if given is not None else load_machine(sku) if sku in machine_names() else None
     if machine is not None and machine.vendor not in ("", "NVIDIA"):
         raise InputError(
             f"--format {format}: got it for {machine.name}, expected an NVIDIA GPU, which the file needs; "

@@ -9,7 +9,7 @@ import textwrap
 import numpy as np
 
 from pebble.schedules.tables.table import COLUMNS, Column, Entries, TileTable
-from pebble.units import format_bytes, format_capacity
+from pebble.units import counted, format_bytes, format_capacity
 
 SLOT_COLUMNS = ("product", "row", "col", "first", "steps", "k_start", "k_direction", "adds", "depends")
 EMPTY = (-1, -1, 0, 0, 0, 0, 1, 0, 0)
@@ -44,7 +44,8 @@ def statement(table: TileTable) -> tuple[str, ...]:
         "staggered": "slot s begins s/P of a tile late, then blocks run free",
     }
     lines = [
-        f"schedule {table.name}: {table.blocks} blocks in {table.waves} waves of up to {launch.wave_blocks}",
+        f"schedule {table.name}: {counted(table.blocks, 'block')} in {counted(table.waves, 'wave')} of up to "
+        f"{launch.wave_blocks}",
         f"for {table.workload.label}, tile {launch.tile}, {launch.stages} stage{'s' * (launch.stages > 1)}",
         f"on {where}{launch.sms} SMs, {launch.blocks_per_sm} block{many} on each; {how[launch.execution]}",
     ]

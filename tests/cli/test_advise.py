@@ -137,6 +137,34 @@ def test_what_comes_next_works(
         assert "triton" in kernel.read_text() and ("--sms" in words) == ("--sms" in more)
 
 
+@pytest.mark.parametrize(
+    "shape",
+    [["gemm", "-m", "300", "-n", "520", "-k", "256", "--dtype", "fp8", "--gpu", "h20"],
+     ["ffn", "--tokens", "300", "--d-model", "512", "--hidden", "1111", "--gated", "--gpu", "mi300x"]],
+    ids=["fp8", "AMD"],
+)  # fmt: skip
+def test_what_triton_does_not_run_is_written_as_a_table(
+    shape: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COLUMNS", "1000")
+    assert main(["advise", *shape]) == 0
+    screen = capsys.readouterr().out
+    assert "note      a table is written, not a kernel" in screen
+    *words, path = next_words(screen)
+    assert path == "table.csv" and main([*words[1:], str(tmp_path / path)]) == 0
+    assert "wave,slot,row,col" in (tmp_path / path).read_text()
+
+
+def test_what_is_simulated_in_part_is_about_so_much(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COLUMNS", "1000")
+    decode = ["attention", "--queries", "1", "--keys", "20000", "--head-dim", "128", "--heads", "40", "--kv-heads", "8"]
+    assert main(["advise", *decode, "--gpu", "a40"]) == 0
+    lines = dict(line.split(maxsplit=1) for line in capsys.readouterr().out.splitlines()[1:])
+    assert all("about " in lines[name] for name in ("expect", "against", "ratio"))
+
+
 def test_what_has_no_table_is_said_and_not_lost(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -172,6 +200,8 @@ def test_a_decode_step_has_an_exported_kernel(tmp_path: Path, capsys: pytest.Cap
     assert words[:2] == ["pebble", "export"] and words[2].startswith(("flash-decoding", "split-kv"))
     assert main([*words[1:-1], str(tmp_path / "kernel.py")]) == 0
     assert "decode_kernel" in (tmp_path / "kernel.py").read_text()
+    said = " ".join(capsys.readouterr().out.split())
+    assert f"evenly to its blocks, however {words[2]} splits them; the predicted bytes are those of {words[2]}" in said
 
 
 def test_what_cannot_be_advised_is_refused(capsys: pytest.CaptureFixture[str]) -> None:

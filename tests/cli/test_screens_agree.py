@@ -73,3 +73,22 @@ def test_nothing_is_said_to_bind_where_a_peak_is_not_known(
     for command in ("advise", "time"):
         said = screen(f"{command} {shape}", capsys, monkeypatch, code=2)
         assert "has no boost_clock and no throughput.bf16" in said and "dram_bandwidth" not in said
+
+
+def test_what_is_tiny_is_not_called_nothing(capsys: pytest.CaptureFixture[str]) -> None:
+    tiny = "gemm -m 7 -n 5 -k 3 --gpu 4090"
+    assert main(f"compare {tiny}".split()) == 0
+    screen = capsys.readouterr().out
+    assert " kB  x bound" in screen and " 2.2 " in screen and " 0.0 " not in screen
+    assert main(f"compare {tiny} --explain".split()) == 0
+    assert "total kB" in capsys.readouterr().out
+    assert main(f"time {tiny}".split()) == 0
+    screen = capsys.readouterr().out
+    floor = float(screen.split("proved floor")[1].split()[0])
+    assert floor == pytest.approx(1.41e-4, rel=0.01) and ", 0 TFLOPS" not in screen
+
+
+def test_no_word_of_times_where_there_are_none(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["compare", "gemm", "-m", "500", "-n", "777", "-k", "300", "--dtype", "fp32", "--gpu", "gb10"]) == 0
+    trust = next(line for line in capsys.readouterr().out.splitlines() if line.startswith("trust"))
+    assert trust == "trust     bytes by a measured cache model; `pebble machines gb10 --explain`"
