@@ -17,15 +17,13 @@ it, flash-decoding csrc/flash_attn/flash_api.cpp, fa3 hopper/tile_scheduler.hpp)
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any, ClassVar, Protocol, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
-from pebble.errors import InputError, UnknownNameError, check_text
+from pebble.schedules.attention_names import MAX_SPLITS, AttentionSchedule
 from pebble.schedules.kernel import Product, TableKernel, Work
 from pebble.schedules.tables.table import Blocks, Launch
 from pebble.schedules.tile import Tiles, TileShape, operand_reads
@@ -36,65 +34,11 @@ from pebble.units import ceil_div
 from pebble.workloads import Attention, LatentAttention
 from pebble.workloads.workload import Workload
 
-ATTENTION_SCHEDULES = ("fa1", "fa2", "fa2-heads-first", "fa3", "flash-decoding", "unfused")
-CUSTOMARY_SPLITS = 8  # of split-kv where all schedules are shown
-_SPLIT = re.compile(r"split-kv-([0-9]{1,4})")
 _L2_SECTION_BYTES = 32 * 2**20
-_MAX_SPLITS = 128
 _PARTIAL_BYTES = 4
 DECODED_ROWS = 64  # queries of heads that share keys, which an exported file takes as rows of one tile
 _DECODED_TILE = 16
 _LOOKED_AT = 1024  # tiles of queries, to know how many keys one sees on the mean
-
-
-@dataclass(frozen=True)
-class AttentionSchedule:
-    """A parsed name: ``kind``, the number of KV ``splits`` (0: by rule), and ``sawtooth``."""
-
-    kind: str
-    splits: int = 0
-    sawtooth: bool = False
-
-    @property
-    def name(self) -> str:
-        """The name in full."""
-        return (f"split-kv-{self.splits}" if self.kind == "split-kv" else self.kind) + "+sawtooth" * self.sawtooth
-
-
-def parse_attention_schedule(text: str) -> AttentionSchedule:
-    """Read a schedule name.
-
-    Raises
-    ------
-    UnknownNameError
-        Not a name of this module.
-    InputError
-        No split, or more than 128.
-
-    Examples
-    --------
-    >>> parse_attention_schedule("split-kv-8+sawtooth").splits
-    8
-    """
-    name = check_text("schedule", text, "a name such as 'fa2'").strip().lower()
-    plain = name.removesuffix("+sawtooth")
-    split = _SPLIT.fullmatch(plain)
-    if split:
-        if not 1 <= int(split[1]) <= _MAX_SPLITS:
-            raise InputError(f"schedule: got {text!r}, expected 1 to {_MAX_SPLITS} splits, such as split-kv-8.")
-        return AttentionSchedule("split-kv", int(split[1]), name != plain)
-    if plain not in ATTENTION_SCHEDULES:
-        known = (*ATTENTION_SCHEDULES, "split-kv-8")
-        raise UnknownNameError("attention schedule", text, known, "pebble compare --help")
-    return AttentionSchedule(plain, 0, name != plain)
-
-
-def all_attention_schedules() -> list[AttentionSchedule]:
-    """Each kernel without and with sawtooth; fa1 walks KV once for all Q tiles and has no other way to go."""
-    kinds = [(kind, 0) for kind in ATTENTION_SCHEDULES]
-    kinds.insert(-1, ("split-kv", CUSTOMARY_SPLITS))
-    pairs = [(kind, splits, saw) for kind, splits in kinds for saw in (False, True)]
-    return [AttentionSchedule(*pair) for pair in pairs if (pair[0], pair[2]) != ("fa1", True)]
 
 
 class Heads(Protocol):
@@ -331,7 +275,7 @@ class AttentionKernel(TableKernel):
         slots = 2 * sms
         if blocks >= 0.8 * slots:
             return 1
-        most = min(_MAX_SPLITS, slots, self.kv_tiles)
+        most = min(MAX_SPLITS, slots, self.kv_tiles)
         efficiency = {}
         for splits in range(1, most + 1):
             # a count that cuts KV into no more pieces than a smaller one is not eligible

@@ -35,13 +35,8 @@ from pebble.families.family import KernelFamily
 from pebble.families.schedules import Explicit, OnSms
 from pebble.families.spaces.attention import AttentionSpace
 from pebble.models.kernel_fit import KernelNeeds
-from pebble.schedules.attention import (
-    AttentionKernel,
-    AttentionSchedule,
-    all_attention_schedules,
-    attention_groups,
-    parse_attention_schedule,
-)
+from pebble.schedules.attention import AttentionKernel, attention_groups
+from pebble.schedules.attention_names import AttentionSchedule, all_attention_schedules, parse_attention_schedule
 from pebble.schedules.explicit.attention import best_attention_schedule
 from pebble.schedules.explicit.parallel_chain import best_attention_on_sms
 from pebble.schedules.tables import TileTable

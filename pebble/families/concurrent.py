@@ -7,7 +7,7 @@ from dataclasses import replace
 from pebble.errors import InputError
 from pebble.families.attention import ATTENTION
 from pebble.families.ffn import FFN
-from pebble.schedules.attention import AttentionSchedule
+from pebble.schedules.attention_names import AttentionSchedule
 from pebble.schedules.ffn import FfnSchedule
 from pebble.schedules.tile import TileShape
 from pebble.simulation import KernelConfig, Traffic, simulate_trace

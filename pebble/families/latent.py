@@ -33,13 +33,8 @@ from pebble.cdag.catalogue import SUMS, DagFamily
 from pebble.errors import InputError
 from pebble.families.attention import SoftmaxFamily
 from pebble.families.schedules import Explicit
-from pebble.schedules.attention import (
-    AttentionSchedule,
-    LatentKernel,
-    all_attention_schedules,
-    attention_groups,
-    parse_attention_schedule,
-)
+from pebble.schedules.attention import LatentKernel, attention_groups
+from pebble.schedules.attention_names import AttentionSchedule, all_attention_schedules, parse_attention_schedule
 from pebble.schedules.explicit.latent import best_latent_schedule
 from pebble.schedules.tile import TileShape
 from pebble.simulation import KernelConfig

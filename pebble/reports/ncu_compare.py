@@ -393,10 +393,8 @@ def _resemblances(measured: Measured, compared: Comparison) -> tuple[Resemblance
     for execution, orders in executions.items():
         for t in orders:
             written = t.dram_write_bytes - t.residue_bytes
-            if measured.read_bytes:
-                ratio = t.dram_read_bytes / measured.read_bytes
-            else:
-                ratio = (t.dram_read_bytes + written) / (measured.dram_bytes or 1)
+            both = (t.dram_read_bytes + written) / (measured.dram_bytes or 1)
+            ratio = t.dram_read_bytes / measured.read_bytes if measured.read_bytes else both
             if ratio > 0:
                 results.append(Resemblance(t.order, execution, t.dram_read_bytes, written, ratio - 1))
     return tuple(sorted(results, key=lambda single: abs(log(1 + single.error))))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Unpack
@@ -11,11 +11,10 @@ from pebble.errors import InputError
 from pebble.families import kernel_family
 from pebble.models.machine import Machine
 from pebble.reports.export import Exported, export
-from pebble.reports.kernel_notes import kernel_notes
-from pebble.reports.kernel_time import time_notes
 from pebble.reports.options import spelled_out
 from pebble.reports.report import Report
-from pebble.reports.simulated_kernel import KernelOptions, SimulatedKernel, trace_bound
+from pebble.reports.simulated_kernel import KernelOptions, SimulatedKernel
+from pebble.reports.tune_alternatives import Alternatives, search_notes, teller
 from pebble.reports.tune_target import (
     check_execution,
     default_conditions,
@@ -25,18 +24,13 @@ from pebble.reports.tune_target import (
 )
 from pebble.reports.tune_time import Clocked, TuneTimes, times_of_ties, tuned_times
 from pebble.reports.tuned import (
-    LESS,
-    LESS_CACHE,
-    SAME,
     Beyond,
     Tuned,
     has_set_aside,
     launch_json,
     set_aside_json,
-    tried_beyond,
 )
 from pebble.schedules.tables import TileTable
-from pebble.schedules.tile import TileShape
 from pebble.system.clock import Clock, check_seconds
 from pebble.tuning import (
     BYTES,
@@ -47,10 +41,7 @@ from pebble.tuning import (
     Scored,
     Search,
     SetAside,
-    launches,
     objective_of,
-    runnable,
-    set_asides,
     told_to,
     with_bar,
 )
@@ -60,7 +51,6 @@ from pebble.workloads.workload import Workload
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-CLIFF = 1.1  # times as much with so much less cache is worth a warning
 SECONDS = 60.0
 
 
@@ -330,7 +320,7 @@ def tune(
     family = kernel_family(workload)
     first = next(iter(kernels.values()))
     family.check(workload, first.config)
-    spec = _teller(workload, kernels)
+    spec = teller(workload, kernels)
     least = objective_of(wanted, Asked(family, workload, first.config.sms, conditions), first.target.machine)
     configs = [kernel.config for kernel in kernels.values()]
     search = Search(family, workload, configs, conditions, least, clock, told_to(progress))
@@ -354,12 +344,12 @@ def _tuning(
     schedules = tuple(map(spec, ranked))
     of_baseline = None if baseline is None else schedules[ranked.index(baseline)]
     has_pinned = has_set_aside(machine)
-    beside = _Beside()
+    alternatives = Alternatives()
     try:
-        beside.look(search, has_pinned, options)
+        alternatives.look(search, has_pinned, options)
         if search.why_over != "interrupted":
             every = [spec(scored) for scored in search.scored.values()]
-            beside.times = tuned_times(clocked, schedules[0], of_baseline, every, search.is_late)
+            alternatives.times = tuned_times(clocked, schedules[0], of_baseline, every, search.is_late)
     except KeyboardInterrupt:
         search.why_over = "interrupted"
     return Tuning(
@@ -368,75 +358,13 @@ def _tuning(
         tuple(condition.name for condition in conditions),
         schedules,
         of_baseline,
-        beside.beyond,
+        alternatives.beyond,
         tuple(kernel.tile for kernel in kernels),
         (len(search.looks), len(search.scored), *search.named_count),
         search.clock.passed,
-        (*why, *_notes(search, kernels, beside), *search.family.notes(False)),
+        (*why, *search_notes(search, kernels, alternatives), *search.family.notes(False)),
         search.why_over or "",
-        tuple(kept.of(spec(kept.schedule)) for kept in beside.pinned),
-        tuple(launch.of(spec(launch.schedule)) for launch in beside.launched),
-        beside.times,
+        tuple(kept.of(spec(kept.schedule)) for kept in alternatives.pinned),
+        tuple(launch.of(spec(launch.schedule)) for launch in alternatives.launched),
+        alternatives.times,
     )
-
-
-def _teller(workload: Workload, kernels: Mapping[TileShape, SimulatedKernel]) -> Callable[[Scored], Tuned]:
-    """What makes a reader's schedule of one that was simulated."""
-    bounds = {tile: trace_bound(workload, kernel) for tile, kernel in kernels.items()}
-
-    def told(scored: Scored) -> Tuned:
-        plan, config = scored.candidate.plan, scored.candidate.config
-        kernel = kernels[config.tile]
-        words = "a named schedule" if scored.named else plan.words
-        schedule = runnable(workload, scored.candidate)
-        bound = bounds[config.tile]
-        return Tuned(plan.name, words, kernel, schedule, scored.traffic, scored.values, bound, scored.named)
-
-    return told
-
-
-@dataclass
-class _Beside:
-    """What is looked at beside the schedules of a search; each stays empty where it was interrupted before."""
-
-    pinned: tuple[SetAside[Scored], ...] = ()
-    launched: tuple[OtherLaunch[Scored], ...] = ()
-    beyond: tuple[Beyond, ...] = ()
-    times: TuneTimes | None = None
-
-    def look(self, search: Search, has_pinned: bool, options: KernelOptions) -> None:
-        """An operand kept in L2, other launches, and what the schedules move where they were not tuned for."""
-        ranked = search.ranked()
-        if has_pinned:
-            self.pinned = set_asides(search)
-        self.launched = launches(search)
-        if search.why_over != "interrupted":
-            baseline = next((s for s in ranked if s.baseline), ranked[0])
-            self.beyond = tried_beyond(search, options, ranked[0], baseline)
-
-
-def _notes(search: Search, kernels: Sequence[SimulatedKernel], beside: _Beside) -> list[str]:
-    """What a reader must know of the kernels, of how the search ended, and of what it found."""
-    best, baseline = search.ranked()[0], next((s for s in search.ranked() if s.baseline), None)
-    notes = list(dict.fromkeys(note for kernel in kernels for note in kernel_notes(search.workload, kernel)))
-    if search.why_over:
-        notes.append(f"{search.why_over}: this is the best until then")
-    if search.left_out:
-        names = ", ".join(condition.name for condition in search.left_out)
-        notes.append(f"no time was left to rank by {names}: ask for it with a longer --time-limit")
-    for b in beside.beyond:
-        if b.what == LESS and b.best_bytes > CLIFF * best.traffic[0].dram_bytes:
-            first = search.conditions[0]
-            notes.append(
-                f"the best stands at a cliff: {b.what} it moves {format_bytes(b.best_bytes)}; "
-                f"`--robust {first.name},{first.execution.name}@{100 - LESS_CACHE}` ranks by both"
-            )
-    if baseline is not None and not best.baseline:
-        name, least = baseline.candidate.plan.name, search.objective
-        if baseline.worst_bytes <= SAME * best.worst_bytes:
-            notes.append(f"the common order {name} moves the same to 0.5 %: the search saves no bytes")
-        if least.name != BYTES and baseline.worst <= SAME * best.worst:
-            notes.append(f"the common order {name} has the same {least.what} to 0.5 %: the search saves little of it")
-    if any(each.condition.execution.kind == "split-k" for each in beside.launched):
-        notes.append("fewer tiles than blocks that run at once: with k in slices more are busy, which moves more")
-    return [*notes, *(time_notes(search.workload) if beside.times else ())]

@@ -15,7 +15,8 @@ import make_tables  # noqa: E402
 import plans  # noqa: E402
 import tables  # noqa: E402
 
-from pebble.schedules.attention import AttentionKernel, parse_attention_schedule  # noqa: E402
+from pebble.schedules.attention import AttentionKernel  # noqa: E402
+from pebble.schedules.attention_names import parse_attention_schedule  # noqa: E402
 from pebble.schedules.ffn import FfnKernel, ffn_groups, parse_ffn_schedule  # noqa: E402
 from pebble.schedules.tile import TileShape  # noqa: E402
 from pebble.workloads import Attention, Ffn  # noqa: E402

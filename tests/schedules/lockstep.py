@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from pebble.schedules.attention import AttentionKernel, AttentionSchedule, attention_groups
+from pebble.schedules.attention import AttentionKernel, attention_groups
+from pebble.schedules.attention_names import AttentionSchedule
 from pebble.schedules.ffn import FfnKernel, FfnSchedule, ffn_groups
 from pebble.schedules.gemm import GemmKernel
 from pebble.schedules.tile import Tiles, TileShape

@@ -13,12 +13,8 @@ from pebble.families.attention import ATTENTION
 from pebble.families.concurrent import simulate_concurrent
 from pebble.models.caches import parse_policy
 from pebble.reports.capacity import trace_capacity
-from pebble.schedules.attention import (
-    AttentionKernel,
-    all_attention_schedules,
-    attention_groups,
-    parse_attention_schedule,
-)
+from pebble.schedules.attention import AttentionKernel, attention_groups
+from pebble.schedules.attention_names import all_attention_schedules, parse_attention_schedule
 from pebble.schedules.ffn import parse_ffn_schedule
 from pebble.schedules.tile import TileShape
 from pebble.simulation import KernelConfig

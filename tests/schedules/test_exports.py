@@ -18,7 +18,7 @@ import pytest
 
 import pebble
 from pebble.errors import InputError
-from pebble.schedules.attention import parse_attention_schedule
+from pebble.schedules.attention_names import parse_attention_schedule
 from pebble.schedules.export.cuda import SLOT_COLUMNS, cuda_header, slots_of, statement
 from pebble.schedules.export.cutlass import cutlass_header
 from pebble.schedules.export.triton import triton_source

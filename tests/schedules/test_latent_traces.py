@@ -11,7 +11,8 @@ from hypothesis import strategies as st
 
 from pebble.families import kernel_family, lower_bound
 from pebble.models.caches import parse_policy
-from pebble.schedules.attention import LatentKernel, attention_groups, parse_attention_schedule
+from pebble.schedules.attention import LatentKernel, attention_groups
+from pebble.schedules.attention_names import parse_attention_schedule
 from pebble.schedules.tables import Launch
 from pebble.schedules.tables.registry import check_table, named_table, table_kernel, table_phases
 from pebble.schedules.tile import TileShape

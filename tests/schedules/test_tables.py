@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 
 from pebble.errors import InputError
-from pebble.schedules.attention import AttentionKernel, attention_groups, parse_attention_schedule
+from pebble.schedules.attention import AttentionKernel, attention_groups
+from pebble.schedules.attention_names import parse_attention_schedule
 from pebble.schedules.execution import WAVES, Execution, parse_execution
 from pebble.schedules.ffn import FfnKernel, ffn_groups, parse_ffn_schedule
 from pebble.schedules.gemm import GemmKernel

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from pebble.errors import InputError
-from pebble.schedules.attention import parse_attention_schedule
+from pebble.schedules.attention_names import parse_attention_schedule
 from pebble.schedules.export.torch_module import torch_source
 from pebble.schedules.ffn import parse_ffn_schedule
 from pebble.schedules.orders import parse_order

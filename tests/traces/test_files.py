@@ -8,7 +8,7 @@ import pytest
 
 from pebble.errors import InputError
 from pebble.models.caches import parse_policy
-from pebble.schedules.attention import parse_attention_schedule
+from pebble.schedules.attention_names import parse_attention_schedule
 from pebble.schedules.execution import parse_execution
 from pebble.schedules.gemm import GemmKernel
 from pebble.schedules.orders import parse_order

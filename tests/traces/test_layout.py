@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from pebble.errors import InputError
 from pebble.models.caches import parse_policy
-from pebble.schedules.attention import parse_attention_schedule
+from pebble.schedules.attention_names import parse_attention_schedule
 from pebble.traces import Layout
 from pebble.traces.layout import row_major
 from pebble.workloads import Attention

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 
 from pebble.families.spaces.space import Space, flipped, spread
-from pebble.schedules.attention import AttentionSchedule
+from pebble.schedules.attention_names import AttentionSchedule
 from pebble.schedules.recipes import AttentionBands
 from pebble.schedules.tables import TileTable
 from pebble.schedules.tables.registry import kernel_of
