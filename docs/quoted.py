@@ -29,7 +29,7 @@ _CONSOLE = re.compile(r"^\.\. code-block:: console\n\n((?:   .*\n|\n)+)|^```cons
 _SHELL = re.compile(r"```sh\n(?:[^\n]*&& \S*)?pebble ([^\n]+)\n```\n+(?:prints\n+)?```text\n(.*?)\n```", re.DOTALL)
 _QUICK = ("advise", "bound", "coalesce", "cycles", "decode", "machines", "schedules", "stream", "time", "workloads")
 _PATIENT = ("tile", "tune")
-PRICED = "priced line accounting"
+LAGRANGIAN = "Lagrangian line accounting"
 NUMBER = r"\d+(?:,\d{3})*(?:\.\d+)?"
 _NEAR = 0.002
 
@@ -130,7 +130,7 @@ def missing(shown: str, now: str) -> str | None:
     Numbers are those that are printed, or near them where prices of a linear program are in what is printed.
     """
     left, parts = plain(now), re.split(rf"^ *{re.escape(LEFT_OUT)}$", shown, flags=re.MULTILINE)
-    priced = PRICED in left
+    priced = LAGRANGIAN in left
     for number, part in enumerate(filter(None, map(plain, parts))):
         start = left.find(part)
         end = start + len(part)

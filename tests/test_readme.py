@@ -30,7 +30,7 @@ def test_output_is_current(
     monkeypatch.setenv("COLUMNS", "100")
     assert main(shlex.split(command)[1:]) == 0
     now = capsys.readouterr().out.strip()
-    assert now == shown.strip() or (quoted.PRICED in now and quoted.missing(shown, now) is None), now
+    assert now == shown.strip() or (quoted.LAGRANGIAN in now and quoted.missing(shown, now) is None), now
 
 
 def test_every_command_is_in_the_table() -> None:

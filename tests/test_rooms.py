@@ -133,6 +133,7 @@ def test_no_two_modules_have_names_that_a_reader_confuses() -> None:
         if stem not in ("__init__", "__main__"):
             # in one folder no two names differ by a plural or an underscore; in several, one name means one thing
             plain = stem.strip("_").removesuffix("s")
+            assert plain != "base", f"{folder}: {stem} says nothing of what is in it"
             seen = folders.setdefault(folder, {})
             assert plain not in seen, f"{folder}: {stem} and {seen[plain]}"
             seen[plain] = stem

@@ -1,4 +1,4 @@
-r"""The priced line bound: what a segment may hold, by how many of its products are second ones.
+r"""The Lagrangian line bound: what a segment may hold, by how many of its products are second ones.
 
 Theorem 8 (`pebble.bounds.chain_lines`) has one price of room and one of entropy for all segments. But the segments of
 two products in a row differ: where :math:`A B` is computed, a slot at the cut before it saves one load; where :math:`H

@@ -15,8 +15,8 @@ from pebble.bounds.proofs import InWidths, Theorem
 from pebble.workloads.widths import ALIKE, Widths
 
 THEOREM = Theorem("Theorem 10", "pebble.bounds.lagrangian")
-METHOD = "priced line accounting"
-METHOD_IN_BYTES = "priced line accounting in bytes"
+METHOD = "Lagrangian line accounting"
+METHOD_IN_BYTES = "Lagrangian line accounting in bytes"
 _KEYS = ("A", "B", "cells", "D", "Y", "cells again")
 
 

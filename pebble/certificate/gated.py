@@ -102,10 +102,10 @@ def _holds_on(
             return False
         first, second = price(t2, p1), price(e2, p2) + down
         ends = (low, high, min(max(work, low), high))
-        priced = min(max(0, work - v) * first + v * second for v in ends)
+        charged = min(max(0, work - v) * first + v * second for v in ends)
         # T - lambda min(e, T - e) is the larger of two linear functions
         cells = max(d * t1 - n * e2, (d - n) * t1 + n * e1)
-        left = (cells << _MULTIPLIER_BITS) + priced * d
+        left = (cells << _MULTIPLIER_BITS) + charged * d
         return left * phi.denominator >= (phi.numerator * d) << (_MULTIPLIER_BITS + CELL_BITS)
 
     return holds

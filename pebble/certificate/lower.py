@@ -150,8 +150,8 @@ def _separate(workload: Workload, redo: bool, capacity: int, proof: Any, at: str
     """All intermediates go through slow memory: stored by one kernel, loaded by the next, from empty memory."""
     cells = chain_of(workload)[4]
     crossing = 2 * cells * workload.groups
-    tied = ("tied segments",) if workload.streams == 2 else ()
-    theorem = tagged(proof, at, "theorem", ("kernel by kernel", "segments", *tied))
+    gated = ("tied segments",) if workload.streams == 2 else ()
+    theorem = tagged(proof, at, "theorem", ("kernel by kernel", "segments", *gated))
     if theorem != "kernel by kernel":
         return KernelClaim(workload, ALIKE, capacity).moves(proof, at, (theorem,)) + cells, crossing
     fields(proof, at, ("theorem", "kernels"))

@@ -69,10 +69,10 @@ def _print(result: Audit, top: int) -> None:
     say(f"fusing       saves {format_bytes(max(0, result.alone_bytes - result.floor_bytes))} of that at most")
     if result.unknown:
         names = dict.fromkeys(floor.operation.kind for floor in result.unknown)
-        moved = sum(floor.alone_bytes for floor in result.unknown)
+        traffic = sum(floor.alone_bytes for floor in result.unknown)
         say(
             f"not known    {len(result.unknown)} operations ({', '.join(names)}): what they read is in none of these "
-            f"figures; their operands and results once would be {format_bytes(moved)}"
+            f"figures; their operands and results once would be {format_bytes(traffic)}"
         )
     print()
     shown = sorted(result.floors, key=lambda floor: -floor.alone_bytes)[:top]
@@ -107,11 +107,11 @@ def _print(result: Audit, top: int) -> None:
 
 def _below(result: Audit) -> str:
     """Kernels that a counter saw move less than is proved."""
-    moved = result.measured
+    traffic = result.measured
     names = [
         floor.operation.name
         for floor in result.floors
-        if moved.get(floor.operation.name, floor.alone_bytes) < floor.alone_bytes
+        if traffic.get(floor.operation.name, floor.alone_bytes) < floor.alone_bytes
     ]
     if not names:
         return ""

@@ -98,8 +98,8 @@ def _print(result: Simulation) -> None:
             f"between L2 and SMs, modelled: SMs receive {received}; L2 serves {at_l2} of it, as requests of a GPC for "
             f"one line are merged (perfect merging: {once}); {across} cross between its partitions"
         )
-    if result.moved:
-        _print_sensitivity(result.moved)
+    if result.sensitivity:
+        _print_sensitivity(result.sensitivity)
     for note in result.notes:
         _output.say(f"note: {note}")
 

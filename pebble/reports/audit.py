@@ -135,20 +135,20 @@ class Audit(Report):
 
     def _floor(self, operation: Operation, known: dict[Workload, tuple[int, str]]) -> OperationFloor:
         graph, workload, own = self.graph, operation.workload, self.graph.fused[operation.name]
-        moved = graph.bytes_of(operation.reads) + graph.bytes_of(operation.writes)
+        traffic = graph.bytes_of(operation.reads) + graph.bytes_of(operation.writes)
         theorem, part, once, adds = "each operand and result once", 0, False, 0
         if workload is not None:
             if workload not in known:
                 known[workload] = _bound(workload, self.gpu)
             bound, name = known[workload]
             beside = graph.bytes_of([use for use in operation.reads if use.beside])
-            if bound + beside > moved:
-                moved, theorem = bound + beside, name
+            if bound + beside > traffic:
+                traffic, theorem = bound + beside, name
             adds = workload.multiply_adds if operation.counted else 0
             if graph.needed.get(operation.name) == "all":
                 part, once = self._part(operation, workload, bound)
-        seconds = max(self.dram_seconds(moved), self._work_seconds(workload, adds))
-        return OperationFloor(operation, moved, sum(own.values()), part, once and part > 0, adds, seconds, theorem)
+        seconds = max(self.dram_seconds(traffic), self._work_seconds(workload, adds))
+        return OperationFloor(operation, traffic, sum(own.values()), part, once and part > 0, adds, seconds, theorem)
 
     def _part(self, operation: Operation, workload: Workload, bound: int) -> tuple[int, bool]:
         """Bytes of the operation's values that a theorem adds in the graph, none where it shares an operand; and
@@ -165,13 +165,13 @@ class Audit(Report):
         if not handed and not result:
             return max(0, bound - least), False
         capacity, width = self.gpu.on_chip_bytes // workload.narrowest_bytes, workload.narrowest_bytes
-        moved = _segments(accounting(workload), capacity) - handed - result
-        return max(0, width * moved - least), True
+        traffic = _segments(accounting(workload), capacity) - handed - result
+        return max(0, width * traffic - least), True
 
-    def dram_seconds(self, moved: int) -> float:
+    def dram_seconds(self, traffic: int) -> float:
         """Of bytes at the peak of DRAM."""
         rate = peak_dram(self.gpu)
-        return 0.0 if rate is None else moved / rate.per_second
+        return 0.0 if rate is None else traffic / rate.per_second
 
     def _work_seconds(self, workload: Workload | None, adds: int) -> float:
         if workload is None or not adds:
@@ -233,8 +233,8 @@ class Audit(Report):
                 loads = sum(
                     graph.bytes_of([u for u in reader.reads if graph.root(u.tensor) == name]) for reader in readers
                 )
-                moved = loads + (0 if name in graph.stored else graph.bytes_of([use]))
-                results.append(Between(name, moved, operation.name, tuple(reader.name for reader in readers)))
+                traffic = loads + (0 if name in graph.stored else graph.bytes_of([use]))
+                results.append(Between(name, traffic, operation.name, tuple(reader.name for reader in readers)))
         return tuple(sorted(results, key=lambda item: -item.bytes))
 
     @cached_property
@@ -279,9 +279,9 @@ class Audit(Report):
         """A row per operation, in order; with what was measured, if anything was."""
         result = [floor.to_json() for floor in self.floors]
         for row in result if self.measured else ():
-            moved = self.measured.get(row["name"])
-            over = moved / row["alone_bytes"] if moved is not None and row["alone_bytes"] else None
-            row |= {"measured_bytes": moved, "measured_over_alone": over}
+            traffic = self.measured.get(row["name"])
+            over = traffic / row["alone_bytes"] if traffic is not None and row["alone_bytes"] else None
+            row |= {"measured_bytes": traffic, "measured_over_alone": over}
         return result
 
     @property

@@ -89,7 +89,7 @@ class Simulation(_TrafficReport):
         DRAM bytes and hits, by operand.
     bound : Bounded or None
         At what the kernel can hold; None for a cache that starts warm, and for two workloads side by side.
-    moved : Sensitivity or None
+    sensitivity : Sensitivity or None
         How far the answer moves with its assumptions, if asked.
     notes : tuple of str
         What a reader must know of the assumptions.
@@ -102,7 +102,7 @@ class Simulation(_TrafficReport):
     kernel: SimulatedKernel
     traffic: Traffic
     bound: Bounded | None
-    moved: Sensitivity | None = None
+    sensitivity: Sensitivity | None = None
     notes: tuple[str, ...] = ()
     requested: Requested | None = None
 
@@ -132,7 +132,7 @@ class Simulation(_TrafficReport):
             **traffic_document(self.traffic),
             "lower_bound": bound,
             "ratio_to_lower_bound": self.traffic.dram_bytes / bound["bytes"] if bound else None,
-            **({"sensitivity": self.moved.to_json()} if self.moved else {}),
+            **({"sensitivity": self.sensitivity.to_json()} if self.sensitivity else {}),
             **(self.requested.to_json() if self.requested else dict.fromkeys(KEYS)),
             "notes": list(self.notes),
         }

@@ -252,8 +252,8 @@ class SmBound(Report):
 
     def document(self) -> dict[str, Any]:
         price = None if self.machine is None else copy_cost(self.machine)
-        priced = {} if price is None else {"measured_copy_price": price.to_json()}
-        return {**self.found, **priced, "notes": list(self.notes)}
+        copy_price = {} if price is None else {"measured_copy_price": price.to_json()}
+        return {**self.found, **copy_price, "notes": list(self.notes)}
 
     def certificate(self) -> dict[str, Any]:
         """The proof of the bound for any split as data that `pebble.verify` checks without this program's bounds.

@@ -112,8 +112,8 @@ class Bytes(Objective):
     def look(self, candidate: Candidate) -> Look:
         if self.family.space is None:
             raise InputError(f"{self.workload.label}: expected a family whose schedules are searched.")
-        moved = estimated_bytes(self.family, self.family.space, self.workload, candidate)
-        return Look(moved, moved)
+        traffic = estimated_bytes(self.family, self.family.space, self.workload, candidate)
+        return Look(traffic, traffic)
 
     def value(self, candidate: Candidate, condition: Condition, traffic: Traffic) -> float:
         return traffic.dram_bytes
@@ -208,8 +208,8 @@ def as_moved(
     program = family.program(workload, readable(family, workload, candidate), config)
     of_operands = [sum(each.values()) for each in traffic.by_operand().values()]
     groups = group_of_operands(program, len(of_operands))
-    moved: Sequence[float] = np.bincount(groups, of_operands, len(program.groups)).tolist()
-    time = modelled_time(program, config, rates, dram_bytes=[int(each) for each in moved])
+    of_groups: Sequence[float] = np.bincount(groups, of_operands, len(program.groups)).tolist()
+    time = modelled_time(program, config, rates, dram_bytes=[int(each) for each in of_groups])
     return time.seconds, sustained_if_measured(program, config, time, power)
 
 

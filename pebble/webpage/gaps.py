@@ -38,7 +38,7 @@ class Bar:
     ----------
     name, kind, detail : str
         ``kind`` is ``bound``, ``explicit`` (a schedule under explicit control) or ``order`` (a simulated one).
-    moved : float
+    traffic : float
         Bytes, or values where a document has no bytes.
     ratio : float or None
         Over the proved lower bound.
@@ -47,7 +47,7 @@ class Bar:
     name: str
     kind: str
     detail: str
-    moved: float
+    traffic: float
     ratio: float | None
 
 
@@ -91,7 +91,7 @@ def gap_table(document: Document) -> GapTable:
         bars.append(Bar(_BOUNDS["lower_bound"], "bound", fields.part("exact").text("stop_reason", "solver"), least, 1))
     tiles = _tiles(document, fields)
     orders = [_order(row, least, len(tiles) > 1) for row in _schedules(document, fields)]
-    simulated = {(bar.name, bar.moved) for bar in orders if bar.kind == "order"}
+    simulated = {(bar.name, bar.traffic) for bar in orders if bar.kind == "order"}
     simulates = document.kind in ("compare", "simulate") and "kernel" in fields
     for key, part in bounds:
         text, traffic, what, kind = part.text("method", ""), part.number(unit), _BOUNDS[key], "bound"
@@ -110,7 +110,7 @@ def gap_table(document: Document) -> GapTable:
         f"{document.kind}: {fields.part('workload').text('label', document.name)}",
         setting(fields, tiles),
         unit,
-        (*bars, *sorted(orders, key=lambda bar: bar.moved)),
+        (*bars, *sorted(orders, key=lambda bar: bar.traffic)),
         tuple(fields.texts("notes")),
     )
 

@@ -131,12 +131,12 @@ def _gap_section(documents: Sequence[Document]) -> _Section:
 
 
 def _gap_html(table: GapTable) -> str:
-    axis = LogAxis.around([bar.moved for bar in table.bars if bar.moved > 0])
+    axis = LogAxis.around([bar.traffic for bar in table.bars if bar.traffic > 0])
 
     def row(bar: Bar) -> str:
-        share = axis.percent(bar.moved) if bar.moved > 0 else 0
+        share = axis.percent(bar.traffic) if bar.traffic > 0 else 0
         ratio = "–" if bar.ratio is None else f"{format_ratio(bar.ratio)}×"
-        size = format_bytes(bar.moved) if table.unit == "bytes" else f"{bar.moved:,.0f}"
+        size = format_bytes(bar.traffic) if table.unit == "bytes" else f"{bar.traffic:,.0f}"
         return (
             f'<tr class="{bar.kind}"><th scope="row"><span class="kind" aria-hidden="true">{_MARKS[bar.kind]}</span> '
             f"{_breakable(bar.name)}<small>{escape(bar.detail)}</small></th><td>{size}</td><td>{ratio}</td>"

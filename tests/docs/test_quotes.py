@@ -98,8 +98,8 @@ def test_where_lines_break_makes_no_difference() -> None:
 
 
 def test_a_bound_by_a_linear_program_may_be_near() -> None:
-    now = "lower bound 1,174.0 MB (priced line accounting, 29 segments): no schedule\ngap 1.26"
-    assert quoted.missing("...\n1,173.9 MB (priced line accounting, 29 segments)\n...", now) is None
+    now = "lower bound 1,174.0 MB (Lagrangian line accounting, 29 segments): no schedule\ngap 1.26"
+    assert quoted.missing("...\n1,173.9 MB (Lagrangian line accounting, 29 segments)\n...", now) is None
     assert quoted.missing(now.replace("1,174.0", "1,173.9"), now) is None
     assert quoted.missing(now.replace("1,174.0", "1,179.0"), now) is not None
     assert quoted.missing(now.replace("29", "30"), now) is not None

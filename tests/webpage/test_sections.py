@@ -123,7 +123,7 @@ def test_a_bound_says_for_which_memory_it_holds(golden: Callable[..., list[str]]
     document = read_document(golden("compare-gemm-a100")[0])
     bars = {bar.name: bar for bar in gap_table(document).bars}
     legal = bars["best legal schedule known, under explicit control"]
-    above = [bar for bar in bars.values() if bar.kind == "bound" and bar.moved > legal.moved]
+    above = [bar for bar in bars.values() if bar.kind == "bound" and bar.traffic > legal.traffic]
     assert [bar.name for bar in above] == ["proved bound for a memory of the cache's size alone"]
     assert above[0].detail.startswith("for 40 MiB alone: a schedule that also keeps values on the SMs may move less")
     assert "proved bound: no order of this kernel moves less" in bars
@@ -210,9 +210,9 @@ def test_gap_tables_say_what_documents_say(golden: Callable[..., list[str]]) -> 
     table = gap_table(document)
     orders = [bar for bar in table.bars if bar.kind == "order"]
     rows = document.data["schedules"]
-    assert [(bar.name, bar.moved) for bar in orders] == [(row["name"], row["dram_bytes"]) for row in rows]
+    assert [(bar.name, bar.traffic) for bar in orders] == [(row["name"], row["dram_bytes"]) for row in rows]
     assert [bar.ratio for bar in orders] == pytest.approx([row["ratio_to_lower_bound"] for row in rows])
-    assert [bar.moved for bar in table.bars if bar.kind != "order"] == [
+    assert [bar.traffic for bar in table.bars if bar.kind != "order"] == [
         document.data[key]["bytes"] for key in ("lower_bound", "chip_bound", "cache_only_bound", "upper_bound")
     ]
     assert gap_table(read_document(golden("bound-dag")[0])).unit == "elements"
