@@ -15,7 +15,8 @@ import torch.nn.functional as F  # noqa: N812 - its usual name
 from attention import AttentionProblem
 from ffn import FfnProblem
 from gemm import GemmProblem
-from launch import Library, relative_error
+from launch import Library
+from measuring import relative_error
 from tables import Table, check_cover, ffn_slots, is_ready, read_table, tile_slots
 from torch.nn.attention import SDPBackend, sdpa_kernel
 from torch.nn.attention.bias import causal_lower_right

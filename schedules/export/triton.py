@@ -30,7 +30,8 @@ _MOST_SUMS = 128 * 256  # values of a tile whose sums fill the registers of two 
 WARP_GROUPS_FROM = 128 * 128  # values of a tile that keep two groups of four warps busy
 # each before what it imports
 MODULES = (
-    "operators", "latent", "decode", "attention", "grouped", "ffn", "gemm", "hopper", "kernels", "launch", "dealing",
+    "operators", "latent", "decode", "attention", "grouped", "ffn", "gemm", "hopper", "kernels", "measuring", "launch",
+    "dealing",
 )  # fmt: skip
 _NAMES = re.compile(r"[A-Za-z_]\w*")
 _LEAST_PIECE = 8  # steps of k of a piece of a tile
@@ -87,7 +88,7 @@ def triton_source(table: TileTable) -> str:
     kernel = KERNELS[workload.family]
     template = kernel.exported_template(workload)
     problem, shape = f"{template.capitalize()}Problem", literal(kernel.exported_shape(workload))
-    imports, body = joined({template: {"*"}, "launch": {"*"}})
+    imports, body = joined({template: {"*"}, "measuring": {"*"}, "launch": {"*"}})
     about = {
         "schedule": table.name, "workload": workload.label, "tile": str(launch.tile), "stages": launch.stages,
         "blocks_per_sm": launch.blocks_per_sm, "machine": launch.machine, "execution": launch.execution,
