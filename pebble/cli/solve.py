@@ -90,6 +90,10 @@ def run(args: argparse.Namespace) -> int:
                 "connected."
             )
         check_output(args.certificate, "--certificate")
+        if args.proof_log:  # before the time of a search is spent
+            from pebble.proof.refutation import check_can_log
+
+            check_can_log()
     elif args.proof_log:
         raise InputError("--proof-log: the log is part of a certificate; add --certificate c.json.")
     named = ("buffers", "sms", "omega", "topology", "tasks_per_sm", "balanced", "level", "gpu", "machine", "cache")

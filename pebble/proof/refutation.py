@@ -49,6 +49,11 @@ def check_can_refute(game: Game) -> None:
             f"--proof-log: got a game {game.variant} of {len(game.tasks)} computations, expected one-shot or in-place "
             f"and at most {MAX_TASKS}; leave it out, or take a smaller game."
         )
+    check_can_log()
+
+
+def check_can_log() -> None:
+    """Whether the solver that writes proof logs is installed; InputError where not."""
     if find_spec("exact") is None:
         raise InputError(
             "--proof-log: the solver that writes the log is not installed; run `pip install 'exact>=2.2'`."

@@ -314,6 +314,17 @@ def test_a_log_without_a_certificate_is_refused(capsys: pytest.CaptureFixture[st
     assert "add --certificate" in capsys.readouterr().err
 
 
+def test_without_its_solver_no_log_is_begun(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("pebble.proof.refutation.find_spec", lambda name: None)
+    monkeypatch.setattr("pebble.cli.solve.solve", lambda *given, **named: pytest.fail("it was solved in vain"))
+    game = ["gemm", "-m", "2", "-n", "2", "-k", "2", "--capacity", "5"]
+    assert main(["solve", *game, "--certificate", str(tmp_path / "c.json"), "--proof-log"]) == 2
+    said = capsys.readouterr()
+    assert said.out == "" and "pip install 'exact>=2.2'" in said.err
+
+
 def test_games_without_a_formula_are_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     game = ["diamond", "--size", "3", "--capacity", "4", "--variant", "recompute"]
     assert main(["solve", *game, "--certificate", str(tmp_path / "c.json"), "--proof-log"]) == 2

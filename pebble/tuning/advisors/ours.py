@@ -23,7 +23,6 @@ from pebble.models.machine import Machine
 from pebble.models.tile_model import BARRIER_BYTES, least_threads
 from pebble.schedules.tile import TileShape
 from pebble.simulation import KernelConfig
-from pebble.system.clock import Clock
 from pebble.timing.modelled import ModelledTime
 from pebble.timing.power import Power, Sustained, power_of, sustained_if_measured
 from pebble.timing.sustained import sustained_rates
@@ -38,7 +37,6 @@ from pebble.workloads.workload import Workload
 ROWS = (16, 32, 64, 128, 192, 256)
 COLUMNS = (16, 32, 64, 96, 128, 192, 256)
 LEAST_SIDE = 64  # of a tile in a problem that is larger
-SECONDS = 20.0
 # loaded from L2, that a simulation follows: about 0.2 s; a kernel that loads more is done in part. Four times as many
 # change modelled times of large layers by less than 0.1 %, and bytes by up to 3 %
 MOST_LINES = 3 << 25
@@ -165,14 +163,14 @@ def best_timed(
     Returns
     -------
     list of Timed
-        At most some 40; cost: seconds, and after 20 nothing new is begun. A simulation takes some 0.3 s at most.
+        At most some 40; cost: seconds, and of each a few simulations of some 0.3 s at most. No clock decides.
 
     Raises
     ------
     InputError
         As `Timer`, or nothing fits.
     """
-    timer, clock = timer or Timer(workload, machine), Clock(SECONDS)
+    timer = timer or Timer(workload, machine)
     result, refused = [], None
     for advice in seeds:
         try:
@@ -183,7 +181,7 @@ def best_timed(
     kernels = list(kernels_that_fit(timer, sms)) or list(kernels_that_fit(timer, sms, least=ROWS[0]))
     hopeful = sorted((kernel.score, i) for i, kernel in enumerate(kernels))
     for tried, (seconds, i) in enumerate(hopeful[:_TILES]):
-        if tried and ((tried >= _SHOWN and seconds >= best) or clock.why_over()):
+        if tried >= _SHOWN and seconds >= best:
             break
         try:
             result.append(timer.fastest(kernels[i]))

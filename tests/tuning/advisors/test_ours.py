@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import count
+
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -106,3 +108,12 @@ def test_one_stage_where_no_two_fit() -> None:
     assert found.kernel.stages == 1 and found.kernel.fit is not None and found.kernel.fit.fits
     assert {row["stages"] for row in pebble.tile(latent, gpu="a100").rows()} == {1}
     assert pebble.advise(latent, gpu="h100").kernel.stages == 2
+
+
+def test_no_clock_decides(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nor how busy the machine is: an hour passes with each look at the time."""
+    gemm, machine = pebble.Gemm(777, 1024, 640), pebble.gpu("a40")
+    plain = best_timed(gemm, machine, machine.sms, ())
+    hours = count(0.0, 3600.0)
+    monkeypatch.setattr("time.monotonic", lambda: next(hours))
+    assert best_timed(gemm, machine, machine.sms, ()) == plain
