@@ -133,7 +133,7 @@ def curve_figure(report: Curves) -> Figure:
 
 
 ORDERS = ("row", "grouped-8", "snake-strips-16+sawtooth")
-_ORDER_STYLES = ((RED, DASHES[0]), (ORANGE, DASHES[1]), (PURPLE, DASHES[3]), (SKY, DASHES[6]))
+_ORDER_STYLES = ((RED, DASHES[5]), (ORANGE, DASHES[1]), (PURPLE, DASHES[3]), (SKY, DASHES[6]))
 _INK_OF = {RED: RED, ORANGE: "#8F6300", PURPLE: "#99406F", SKY: "#1F6E9C"}  # of type, which must be darker than a line
 MARKED = ("h100-sxm5-80gb", "a40", "b200-sxm", "a100-sxm4-40gb", "rtx4090")  # those that matter most first
 _PUBLISHED = {"irony-toledo-tiskin": DASHES[2], "smith-et-al": DASHES[6], "cosma": DASHES[4]}

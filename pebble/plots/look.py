@@ -16,7 +16,7 @@ POINTS = 8.0  #: of labels, where nothing else is asked for
 WIDTHS_INCHES = {"column": 3.33, "text": 7.0}
 STYLES = ("colour", "grey")
 GENERIC_FAMILIES = ("serif", "sans-serif", "monospace")
-_NARROW_INCHES = 5.0
+NARROW_INCHES = 5.0
 _STYLE = {
     "svg.hashsalt": "pebble",
     "svg.fonttype": "none",
@@ -81,7 +81,7 @@ class Look:
     @property
     def narrow(self) -> bool:
         """Whether panels are put one below the other."""
-        return self.width_inches is not None and self.width_inches < _NARROW_INCHES
+        return self.width_inches is not None and self.width_inches < NARROW_INCHES
 
     def rc(self) -> Any:
         """matplotlib's rcParams."""

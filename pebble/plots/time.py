@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from textwrap import wrap
 
 from pebble.models.tile_model import KTile
-from pebble.plots.look import look
+from pebble.plots.look import NARROW_INCHES, look
 from pebble.plots.save import (
     BLUE,
     GREEN,
@@ -30,8 +30,9 @@ from pebble.timing.modelled import ModelledTime
 _TERA = 1e12
 _TITLE_WIDTH = 42
 _LEAST_SPAN, _APART, _BELOW = 100, 1.05, 30  # of operations per byte; of two names; room below for names, in TFLOPS
-_NAMED, _NAMED_NARROW = 14, 9
+_NAMED, _NAMED_NARROW = 14, 3
 _TOP, _LINE = 0.8, 0.08  # where the first name stands, and how far the next, in heights of the axes
+_LAST_NARROW, _LINE_NARROW = 0.1, 0.19  # in a column: of the last name, and a name takes two lines
 
 
 def plot_roofline(result: Roofline, ax: Axes | None = None) -> Axes:
@@ -72,20 +73,34 @@ def plot_roofline(result: Roofline, ax: Axes | None = None) -> Axes:
     ax.set_xlim(left, right)
     space = [point.operations_per_second / _TERA / _BELOW for point in result.orders[:1]]  # for its label
     ax.set_ylim(min([*lowest, left * result.dram.per_second / _TERA, *space]) / 1.5, peak * 1.6)
-    named = _labels(result.orders, _NAMED_NARROW if look().narrow else _NAMED)
-    last = max([point.intensity for _, point in named], default=1.0)
-    beside = ax.transAxes.inverted().transform(ax.transData.transform((last, peak)))[0] + 0.03
-    for number, (name, point) in enumerate(reversed(named)):
-        ax.annotate(
-            name, (point.intensity, point.operations_per_second / _TERA), (beside, _TOP - number * _LINE),
-            textcoords="axes fraction", fontsize=6.5, ha="left", va="center",
-            arrowprops={"arrowstyle": "-", "lw": 0.4, "color": GREY, "shrinkA": 1, "shrinkB": 2, "relpos": (0, 0.5),
-                        "connectionstyle": "angle,angleA=0,angleB=90"},
-        )  # fmt: skip
+    _name(ax, result.orders, peak)
     ax.set_xlabel("operations per byte")
     ax.set_ylabel("TFLOPS")
     small_title(ax, "\n".join([result.chip, *wrap(result.title, _TITLE_WIDTH, break_on_hyphens=False)]))
     return ax
+
+
+def _name(ax: Axes, orders: Sequence[Point], peak: float) -> None:
+    """Names of orders right of their points; in a column, where there is no room, left of them and below the roof."""
+    narrow = ax.figure.bbox.width < NARROW_INCHES * ax.figure.dpi
+    named = _labels(orders, _NAMED_NARROW if narrow else _NAMED)
+    if not narrow:
+        named.reverse()
+    beside = [ax.transAxes.inverted().transform(ax.transData.transform((p.intensity, peak)))[0] for _, p in named]
+    line = _LINE_NARROW if narrow else _LINE
+    top = _LAST_NARROW + line * (len(named) - 1) if narrow else _TOP
+    for number, (name, point) in enumerate(named):
+        at = (min(beside) - 0.03 if narrow else max(beside) + 0.03), top - number * line
+        ax.annotate(
+            _two_lines(name) if narrow else name, (point.intensity, point.operations_per_second / _TERA), at,
+            textcoords="axes fraction", fontsize=6.5, ha="right" if narrow else "left", va="center",
+            arrowprops={"arrowstyle": "-", "lw": 0.4, "color": GREY, "shrinkA": 1, "shrinkB": 2,
+                        "relpos": (1.0 if narrow else 0.0, 0.5), "connectionstyle": "angle,angleA=0,angleB=90"},
+        )  # fmt: skip
+
+
+def _two_lines(name: str) -> str:
+    return name.replace("+", "\n+") if "+" in name else name.replace(" and ", "\nand ")
 
 
 def _labels(orders: Sequence[Point], most: int) -> list[tuple[str, Point]]:
