@@ -5,7 +5,7 @@ DAG, and where a workload runs and how its kernel is tiled, handed on as they ar
 from __future__ import annotations
 
 import argparse
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from typing import TYPE_CHECKING, Any
 
 from pebble.cdag.io import SUFFIXES
@@ -22,18 +22,24 @@ if TYPE_CHECKING:
     from pebble.cdag.building import Dag
 
 
-_WORKLOAD_HELP = f"{', '.join(FAMILIES)}, or MODEL:LAYER such as llama-3-8b:gate_up"
+_KERNELS = [name for name, family in FAMILIES.items() if family.simulated is not None]
 
 
-def add_parameters(parser: argparse._ActionsContainer, owners: Iterable[tuple[str, Iterable[Parameter]]]) -> None:
-    """One option for each parameter name; its help says which families take it and for what."""
+def add_parameters(
+    parser: argparse._ActionsContainer,
+    owners: Iterable[tuple[str, Iterable[Parameter]]],
+    unnamed: Collection[str] = (),
+) -> None:
+    """One option for each parameter name; its help says which families take it and for what, but for ``unnamed``."""
     result: dict[str, tuple[Parameter, dict[str, list[str]]]] = {}
     for owner, parameters in owners:
         for parameter in parameters:
             _, texts = result.setdefault(parameter.name, (parameter, {}))
             texts.setdefault(parameter.help, []).append(owner)
     for name, (parameter, texts) in result.items():
-        shown = "; ".join(f"{', '.join(who)}: {text}" if any(who) else text for text, who in texts.items())
+        told = {text: [owner for owner in who if owner not in unnamed] for text, who in texts.items()}
+        parts = [f"{', '.join(who)}: {text}" if any(who) else text for text, who in told.items() if who]
+        shown = "; ".join(parts) or argparse.SUPPRESS
         if parameter.kind == "flag":
             parser.add_argument(parameter.option, dest=f"parameter_{name}", action="store_true", help=shown)
         else:
@@ -49,21 +55,30 @@ def given_parameters(args: argparse.Namespace) -> dict[str, Any]:
     return {key: value for key, value in result.items() if value is not None and value is not False}
 
 
-def add_workload_arguments(parser: argparse.ArgumentParser, required: bool = True) -> None:
-    """WORKLOAD and the options that give its shape."""
-    parser.add_argument("workload", nargs=None if required else "?", metavar="WORKLOAD", help=_WORKLOAD_HELP)
-    _add_shapes(parser)
+def add_workload_arguments(parser: argparse.ArgumentParser, required: bool = True, kernels: bool = False) -> None:
+    """WORKLOAD and the options that give its shape; ``kernels``: the help names families that have some alone.
+
+    Others are taken all the same, and refused with what to ask in their place.
+    """
+    nargs = None if required else "?"
+    parser.add_argument("workload", nargs=nargs, metavar="WORKLOAD", help=_workload_help(kernels))
+    _add_shapes(parser, kernels)
+
+
+def _workload_help(kernels: bool = False) -> str:
+    return f"{', '.join(_KERNELS if kernels else FAMILIES)}, or MODEL:LAYER such as llama-3-8b:gate_up"
 
 
 def add_workload_option(parser: argparse.ArgumentParser) -> None:
     """--workload and the options that give its shape, where a file is the argument."""
-    parser.add_argument("--workload", metavar="WORKLOAD", help=_WORKLOAD_HELP)
+    parser.add_argument("--workload", metavar="WORKLOAD", help=_workload_help())
     _add_shapes(parser)
 
 
-def _add_shapes(parser: argparse.ArgumentParser) -> None:
+def _add_shapes(parser: argparse.ArgumentParser, kernels: bool = False) -> None:
     owners = [(name, family.parameters) for name, family in FAMILIES.items()]
-    add_parameters(parser.add_argument_group(SHAPES), [*owners, ("MODEL:LAYER", TOKENS), ("", DTYPES)])
+    unnamed = set(FAMILIES) - set(_KERNELS) if kernels else ()
+    add_parameters(parser.add_argument_group(SHAPES), [*owners, ("MODEL:LAYER", TOKENS), ("", DTYPES)], unnamed)
 
 
 def workload_of(args: argparse.Namespace) -> Workload:

@@ -30,7 +30,7 @@ _BINDS = {"shared": "shared memory"}  # in full
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """The arguments of ``pebble advise``."""
-    add_workload_arguments(parser)
+    add_workload_arguments(parser, kernels=True)
     parser.add_argument(
         "--save", metavar="FILE", help="write the schedule as a table (.json), which `pebble export` reads"
     )

@@ -32,7 +32,7 @@ _COLUMNS = 6
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """The arguments of ``pebble curve``."""
-    add_workload_arguments(parser)
+    add_workload_arguments(parser, kernels=True)
     add_schedules_arguments(parser, own=False)
     parser.add_argument("--from", dest="least", metavar="SIZE", help="smallest cache (the largest tile, 64KiB or more)")
     parser.add_argument("--to", dest="most", metavar="SIZE", help="largest cache (all operands)")

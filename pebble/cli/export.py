@@ -39,7 +39,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         f"{', '.join(MIXTURES)}"
     )
     parser.add_argument("schedule", metavar="SCHEDULE", help=text)
-    add_workload_arguments(parser, required=False)
+    add_workload_arguments(parser, required=False, kernels=True)
     parser.add_argument("--format", default="csv", metavar="F", help=f"{', '.join((*FORMATS, FORMAT))} (csv)")
     parser.add_argument(
         "--also", nargs="+", default=(), metavar="FILE", help="torch: saved tables more, one of which runs by shape"

@@ -35,7 +35,7 @@ from pebble.units import format_bytes, format_capacity, format_ratio
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """The arguments of ``pebble simulate``."""
-    add_workload_arguments(parser, required=False)
+    add_workload_arguments(parser, required=False, kernels=True)
     parser.add_argument(
         "--schedule",
         metavar="NAME",

@@ -26,7 +26,7 @@ from pebble.units import format_bytes
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """The arguments of ``pebble tile``."""
-    add_workload_arguments(parser)
+    add_workload_arguments(parser, kernels=True)
     advisors = "; ".join(f"{name}: {advisor.what}" for name, advisor in ADVISORS.items())
     parser.add_argument("--advisor", metavar="NAME", default="ours", help=f"{advisors} (ours)")
     parser.add_argument("--top", metavar="N", default="10", help="kernels to show (10)")

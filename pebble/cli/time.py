@@ -44,7 +44,7 @@ _FEW_SECONDS = 1e-4  # a table whose longest time is below is in microseconds
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """The arguments of ``pebble time``."""
-    add_workload_arguments(parser)
+    add_workload_arguments(parser, kernels=True)
     add_schedules_arguments(parser)
     group = parser.add_argument_group("two workloads, or many sizes")
     group.add_argument(

@@ -44,7 +44,7 @@ from pebble.units import format_bytes, format_seconds
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """The arguments of ``pebble tune``."""
-    add_workload_arguments(parser)
+    add_workload_arguments(parser, kernels=True)
     parser.add_argument(
         "--objective", metavar="NAME",
         help=f"what is to be least: {', '.join(NAMES)} (time on a GPU whose rates are known, else bytes)",

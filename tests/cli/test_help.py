@@ -101,3 +101,17 @@ for command in COMMANDS:
         for flags in ([], ["-OO"])
     ]
     assert entries[0] == entries[1] and "the proved bound" in entries[0]
+
+
+@pytest.mark.parametrize(("command", "told"), [("advise", False), ("time", False), ("bound", True)])
+def test_help_names_families_that_the_command_takes(
+    command: str, told: bool, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with pytest.raises(SystemExit):
+        main([command, "--help"])
+    text = capsys.readouterr().out
+    workload = " ".join(text.split()).partition("or MODEL:LAYER")[0]
+    assert ("conv2d," in workload) == ("--in-channels" in text) == told and "latent-attention" in text
+    words = ["conv2d", *"--in-channels 3 --out-channels 4 --height 5 --width 5 --kernel 3 --gpu a40".split()]
+    assert main([command, *words]) == (0 if told else 2)
+    assert told or "`pebble bound` takes this one" in capsys.readouterr().err
