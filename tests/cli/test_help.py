@@ -112,6 +112,6 @@ def test_help_names_families_that_the_command_takes(
     text = capsys.readouterr().out
     workload = " ".join(text.split()).partition("or MODEL:LAYER")[0]
     assert ("conv2d," in workload) == ("--in-channels" in text) == told and "latent-attention" in text
-    words = ["conv2d", *"--in-channels 3 --out-channels 4 --height 5 --width 5 --kernel 3 --gpu a40".split()]
-    assert main([command, *words]) == (0 if told else 2)
+    shape = "conv2d --in-channels 3 --out-channels 4 --height 5 --width 5 --kernel 3 --gpu a40"
+    assert main([command, *shape.split()]) == (0 if told else 2)
     assert told or "`pebble bound` takes this one" in capsys.readouterr().err

@@ -32,7 +32,7 @@ def document(capsys: pytest.CaptureFixture[str], words: str) -> dict[str, Any]:
     return result
 
 
-@pytest.mark.parametrize("gpu", ["h100", "a100", "l40s"])
+@pytest.mark.parametrize("gpu", ["h100", "a100", "l40s", "mi300x"])
 @pytest.mark.parametrize("name", SHAPES)
 def test_all_commands_run_the_kernel_that_is_advised(
     name: str, gpu: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
@@ -41,10 +41,10 @@ def test_all_commands_run_the_kernel_that_is_advised(
     advised = document(capsys, f"advise {where}")
     kernel, order = advised["kernel"], advised["kernel"]["order"]
     others = {
-        "compare": document(capsys, f"compare {where} --schedules {order}")["kernel"],
+        "compare": (compared := document(capsys, f"compare {where} --schedules {order}"))["kernel"],
         "time": (timed := document(capsys, f"time {where}"))["kernel"],
         "simulate": document(capsys, f"simulate {where} --schedule {order}")["kernel"],
-        "curve": document(capsys, f"curve {where} --schedules {order} --points 2")["kernel"],
+        "curve": (curved := document(capsys, f"curve {where} --schedules {order} --points 2"))["kernel"],
     }
     if name in TUNED:
         others["tune"] = document(capsys, f"tune {where} --time-limit 0.1")["kernel"]
@@ -54,6 +54,18 @@ def test_all_commands_run_the_kernel_that_is_advised(
         for key in ("stages", "blocks_per_sm"):
             assert result[key] == kernel[key] == first[key], command
     assert first["warps"] == kernel["warps"] and first["schedule"] == order
+    # one answer in every document: how it runs, its time, its bytes, what is proved
+    expect, limit = advised["expect"], advised["limit"]
+    row = next(row for row in timed["schedules"] if row["name"] == order)
+    at = curved["capacities_bytes"].index(curved["kernel"]["cache_bytes"])
+    ways = {result["execution"] for command, result in others.items() if command != "tune"}  # which ranks by several
+    assert ways == {kernel["execution"]}
+    assert row["single_ms"] == pytest.approx(expect["single_ms"]) == pytest.approx(first["modelled_seconds"] * 1e3)
+    assert row["joules"] == (pytest.approx(expect["joules"]) if expect["joules"] is not None else None)
+    moved = {row["dram_bytes"], first["dram_bytes"], compared["schedules"][0]["dram_bytes"], expect["dram_bytes"]}
+    assert moved == {curved["schedules"][0]["dram_bytes"][at]}
+    assert compared["lower_bound"]["bytes"] == limit["dram_bytes"] == curved["lower_bound_bytes"][at]
+    assert row["floor_ms"] == pytest.approx(limit["ms"])
     assert timed["verdict"]["order"] == order
     # the verdict on orders: of those that advise tries, time ranks the same first
     tried = {row["order"] for row in advised["tried"] if row["tile"] == kernel["tile"]}
