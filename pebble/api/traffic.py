@@ -172,7 +172,7 @@ def compare(
     workload : Gemm, GroupedGemm, Ffn or Attention
     schedules : str or sequence
         ``"all"``, or names: the tile orders of ``pebble schedules`` for a GEMM, schedules of the family for others.
-        Among them, or alone, tiles of your own: a function ``(rows, cols)`` that yields (row, col), a generator or list.
+        Among them, or alone, tiles of your own: a function ``(rows, cols)`` that yields tiles, a generator or list.
     schedule : str, Path, callable or TileTable, or a sequence of these
         Beside them, tiles of your own; see `pebble.simulate`.
     residual : bool
