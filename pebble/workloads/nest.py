@@ -21,7 +21,6 @@ _MOST_SYMMETRIES = 50_000  # renamings of indices that are looked through
 _EXPECTED = "expected such as 'mk,kn->mn', or with spaces and windows 'c y+r, o c r -> o y'"
 
 Dimension = tuple[tuple[int, str], ...]  # (factor, index), one or two of them
-Coordinate = tuple[str, str]  # an index or a window, and which part of it
 
 
 @dataclass(frozen=True)
