@@ -60,7 +60,7 @@ def check_bare_model(game: Game, capacity: int, optimum: int) -> None:
 
     model = OneShotModel(game, capacity, windows=False)
     model.model.minimize(model.objective)
-    solver = new_solver(seed=0, seconds=300)
+    solver = new_solver(seed=0, seconds=3600)
     assert solver.status_name(solver.solve(model.model)) == "OPTIMAL"
     assert round(solver.objective_value) == optimum
     moves = model.read(solver.boolean_value)

@@ -48,7 +48,7 @@ def test_bare_cpsat_model_proves_gemm_2x2x2(capacity, optimum):
     model = OneShotModel(game, capacity, windows=False)
     model.model.add(model.objective >= game.compulsory)
     model.model.minimize(model.objective)
-    solver = new_solver(0, 60)
+    solver = new_solver(0, PATIENCE)
     assert solver.status_name(solver.solve(model.model)) == "OPTIMAL"
     assert solver.objective_value == optimum
 
@@ -73,8 +73,8 @@ def test_transposed_gemm_costs_the_same():
 
 @pytest.mark.parametrize("capacity", [4, 5])
 def test_in_place_costs_at_most_the_sliding_chain(capacity):
-    in_place = solve(gemm(2, 2, 2), capacity)
-    chain = solve(gemm(2, 2, 2, form="chain"), capacity, "one-shot-sliding")
+    in_place = solve(gemm(2, 2, 2), capacity, time_limit=PATIENCE)
+    chain = solve(gemm(2, 2, 2, form="chain"), capacity, "one-shot-sliding", time_limit=PATIENCE)
     assert in_place.status == chain.status == "optimal"
     assert in_place.upper_bound <= chain.upper_bound
 
@@ -252,7 +252,7 @@ def test_the_milp_alone_proves_2x2x2_at_every_capacity():
         "game = Game.from_dag(gemm_dag(2, 2, 2), 'in-place')\n"
         "for S in (3, 4, 5, 6):\n"
         "    model = MilpModel(game, S)\n"
-        "    print('found', minimise(model.program, 120), round(model.objective.value()))\n"
+        "    print('found', minimise(model.program, 3600), round(model.objective.value()))\n"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, cwd=ROOT)
     results = [line for line in done.stdout.splitlines() if line.startswith("found")]
