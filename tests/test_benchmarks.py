@@ -34,6 +34,7 @@ RUNS = {
     "hardware/beside.py": ("", "h200-sxm-141gb   8192"),
     "hardware/beside_clocks.py": (f"--recorded {PREDICTED}/side_by_side.csv", "1.19 at 32"),
     "hardware/blind.py": ("", "predicted / measured"),
+    "hardware/cliffs.py": ("", "within 10 %"),
     "hardware/clocks.py": (f"--recorded {PREDICTED}/clocks.csv", "1.19 at 32"),
     "hardware/exports.py": ("", "within 5 % of predicted"),
     "hardware/fit.py": ("--every 1000 --spread 0.001 --jobs 1", "(1 kernels)"),

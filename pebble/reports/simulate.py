@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Unpack, cast
 
@@ -24,7 +25,8 @@ from pebble.reports.simulated_kernel import Bounded, KernelOptions, SimulatedKer
 from pebble.reports.simulated_orders import simulated
 from pebble.reports.target import Target, target_of, whole
 from pebble.schedules.tables.own import FixedTable
-from pebble.simulation import Traffic, simulate_trace
+from pebble.simulation import KernelConfig, Traffic, simulate_trace
+from pebble.simulation.cliff import read_range
 from pebble.simulation.merging import KEYS, Requested
 from pebble.system.files import check_output, check_path
 from pebble.traces.files import read_trace, write_trace
@@ -33,6 +35,12 @@ from pebble.workloads.workload import Workload
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
+
+
+_CLIFF = (
+    "at a cliff: with a quarter more cache it would read less than nine tenths of this; a launch that runs free may "
+    "read anything from {} to {} there"
+)
 
 
 def traffic_document(traffic: Traffic) -> dict[str, Any]:
@@ -93,6 +101,8 @@ class Simulation(_TrafficReport):
         How far the answer moves with its assumptions, if asked.
     notes : tuple of str
         What a reader must know of the assumptions.
+    read_range : tuple of int, or None
+        Between what it reads where blocks run free and the model sits at a cliff (`pebble.simulation.cliff`).
     requested : Requested or None
         What L2 serves of the bytes that SMs receive, and what crosses its fabric: modelled, where the chip is known to
         merge requests.
@@ -105,6 +115,7 @@ class Simulation(_TrafficReport):
     sensitivity: Sensitivity | None = None
     notes: tuple[str, ...] = ()
     requested: Requested | None = None
+    read_range: tuple[int, int] | None = None
 
     @property
     def machine(self) -> Machine | None:
@@ -133,6 +144,7 @@ class Simulation(_TrafficReport):
             "lower_bound": bound,
             "ratio_to_lower_bound": self.traffic.dram_bytes / bound["bytes"] if bound else None,
             **({"sensitivity": self.sensitivity.to_json()} if self.sensitivity else {}),
+            **({"dram_read_bytes_at_cliff": list(self.read_range)} if self.read_range else {}),
             **(self.requested.to_json() if self.requested else dict.fromkeys(KEYS)),
             "notes": list(self.notes),
         }
@@ -251,10 +263,19 @@ def simulate_schedule(
     traffic_bytes = vary(workload, chosen, kernel.config) if sensitivity else None
     warm = "+warm" in kernel.config.policy
     bound = None if warm else trace_bound(workload, kernel)
-    notes = kernel_notes(workload, kernel, [chosen.name])
-    return Simulation(
-        workload, kernel, traffic, bound, traffic_bytes, notes, kernel.requested(workload, chosen, traffic, residual)
-    )
+    notes, between = kernel_notes(workload, kernel, [chosen.name]), None
+    if kernel.config.execution.is_asynchronous and family.hides_phases:
+        between = read_range(traffic.dram_read_bytes, partial(_read_in, workload, chosen, kernel.config))
+    if between is not None:
+        notes = (_CLIFF.format(*map(format_bytes, between)), *notes)
+    requested = kernel.requested(workload, chosen, traffic, residual)
+    return Simulation(workload, kernel, traffic, bound, traffic_bytes, notes, requested, between)
+
+
+def _read_in(workload: Workload, schedule: Any, config: KernelConfig, times: float) -> int:
+    """What a kernel reads in a cache so many times as large."""
+    larger = replace(config, cache_bytes=int(times * config.cache_bytes))
+    return kernel_family(workload).simulate(workload, schedule, larger).dram_read_bytes
 
 
 def simulate_side_by_side(
