@@ -200,26 +200,32 @@ def blind() -> list[Apart]:
     return results
 
 
-def exported(chip: str, every: int) -> list[Apart]:
-    """Exported products on a chip, each way that they were run, or every N-th case; gated FFNs apart."""
-    machine, known, results = load_machine(chip), dict[str, Shared](), list[Apart]()
-    cases = {case: item for case, item in layers().items() if item[0] in ("gemm", "grouped", "ffn")}
-    cases = dict([item for item in cases.items() if "gated" not in item[0]][::every])
-    for how in ("free", "even", "waves"):
+def exported_kernels(chip: str, every: int, hows: Sequence[str]) -> Iterator[tuple[Row, Asked]]:
+    """Exported products on a chip, as they were run, or every N-th case; gated FFNs apart."""
+    machine, products = load_machine(chip), ("gemm", "grouped", "ffn")
+    cases = [case for case, item in layers().items() if item[0] in products and "gated" not in case][::every]
+    for how in hows:
         for row in measured(MEASURED, how):
-            if row["chip"] != chip or row["case"] not in cases or not row["l2_request_bytes"]:
+            if row["chip"] != chip or row["case"] not in cases:
                 continue
-            _, schedule, workload = cases[row["case"]]
+            _, schedule, workload = layers()[row["case"]]
             family = kernel_family(workload)
             config = KernelConfig(
                 TileShape.parse(row["tile"]), machine.sms, 1, machine.l2_bytes, machine.default_model.policy,
                 parse_execution("waves"), int(row["stages"]), speeds_of(machine, "bf16"),
             )  # fmt: skip
+            yield row, Asked(machine, family, workload, family.parse_schedule(schedule), config)
+
+
+def exported(chip: str, every: int) -> list[Apart]:
+    """What they asked of L2, each way that they were run."""
+    known, results = dict[str, Shared](), list[Apart]()
+    for row, kernel in exported_kernels(chip, every, ("free", "even", "waves")):
+        if row["l2_request_bytes"]:
             if row["case"] not in known:
-                kernel = Asked(machine, family, workload, family.parse_schedule(schedule), config)
-                known[row["case"]] = shared_of(kernel, known_gpcs(machine))
+                known[row["case"]] = shared_of(kernel, known_gpcs(kernel.machine))
             counted = (int(row[name]) for name in ("dram_read_bytes", "l2_request_bytes", "fabric_bytes"))
-            results.append(Apart(f"{row['case']} {how}", known[row["case"]], *counted))
+            results.append(Apart(f"{row['case']} {row['how']}", known[row["case"]], *counted))
     return results
 
 

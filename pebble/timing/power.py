@@ -33,6 +33,7 @@ OPERATION_JOULES, REQUEST_JOULES, FABRIC_JOULES, DRAM_JOULES = 0.70e-12, 20e-12,
 STATIC_WATTS, LIMIT_WATTS = 100.0, 700.0
 REFERENCE_MHZ = 1558.0
 BLOCK_A_TILE = 1.29  # cycles of a TMA kernel with one block a tile, over those of a persistent one
+AFTER_A_PAUSE = 0.89  # of a modelled single launch's time but DRAM's: what such a kernel takes when the chip rested
 MEASURED_DTYPES = ("bf16", "fp16")
 _LEAST_MHZ, _NEAR_MHZ = 300.0, 1e-6
 
