@@ -10,7 +10,8 @@ Fitted to 8192 x 8192 x 8192 of the first (times and clocks, with DRAM and L2 by
 8192 and 8192 x 28672 x 4096 of the second. `AFTER_A_PAUSE` was chosen on single launches of exported products on the
 H200, and is tried on those of an H100 and on the blind runs. Kept out: 5120 x 27648 x 5120 of the first, six products
 of the second. All rows of these two were looked at while the form was found, so none is blind. What is printed takes
-all bytes from the model, as `pebble time` does, in waves; pairs are orders of one kernel and product whose times differ by more than 2 %.
+all bytes from the model, as `pebble time` does, in waves; pairs are orders of one kernel and product whose times
+differ by more than 2 %.
 A minute.
 """
 

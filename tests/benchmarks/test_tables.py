@@ -119,3 +119,17 @@ def test_files_run_the_faster_way(script: ModuleType) -> None:
         assert f"{statistics.median(cases):.3f}" in page, (chip, family)
     launch = (HARDWARE.parents[1] / "pebble/schedules/export/templates/launch.py").read_text()
     assert '\nFASTEST = "free"' in launch
+
+
+@pytest.mark.parametrize("script", ["cliffs"], indirect=True)
+def test_the_page_says_how_often_a_range_held(script: ModuleType) -> None:
+    with script.RECORDED.open(newline="") as file:
+        rows = [line.split() for line in script.summary(list(csv.DictReader(file))).splitlines()[1:]]
+    cliffs, inside, others, near = (
+        {kind: sum(int(row[at]) for row in rows if row[0] == kind) for kind in ("of", "exported")}
+        for at in (-4, -3, -2, -1)
+    )
+    page = " ".join((HARDWARE / "README.md").read_text().split())
+    assert f"{inside['of']} of {cliffs['of']} launches at a cliff on which the rule was chosen" in page
+    assert f"{inside['exported']} of {cliffs['exported']} exported files that were kept out" in page
+    assert f"{near['of']} of {others['of']} and {near['exported']} of {others['exported']} are within 10 %" in page
