@@ -14,6 +14,8 @@ _FILE = Path(__file__).parent / "launches.toml"
 class Launches(NamedTuple):
     """Measured launches of one family on one chip, in bf16, none of which a rate of the model was chosen on.
 
+    Of kernels in plain Triton; exported files, which copy tiles by tensor descriptors from Hopper on, may take less.
+
     Attributes
     ----------
     least_ms, most_ms : float

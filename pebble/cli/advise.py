@@ -80,8 +80,8 @@ def _print(result: KernelAdvice, explain: bool) -> None:
     power = ", at the power limit: fewer bytes buy clock" if limited else ""
     lines["binds"] = f"{_BINDS.get(bound_by := next(iter(time.binds)), bound_by)}{power}: modelled"
     if (known := result.launches) is not None:
-        share, of = known.within_10_percent / known.measured, f"{known.measured} {result.workload.family} launches"
-        lines["trust"] = f"{share:.0%} of {of} on this chip came within 10 % of their time alone: measured"
+        share, of = known.within_10_percent / known.measured, f"{known.measured} plain {result.workload.family} kernels"
+        lines["trust"] = f"{share:.0%} of {of} on this chip took within 10 % of their time alone: measured"
     command, note = _next(result)
     if note:
         lines["note"] = note
@@ -163,5 +163,10 @@ def _explain(result: KernelAdvice) -> None:
         say(f"limit, {part.name}: {part.amount:,} {part.unit}, {part.theorem}; rate: {part.rate.mark}")
     proved = result.bound.bound.theorem
     say(f"limit, bytes: {result.bound.capacity.detail}; {proved}")
+    if result.launches is not None:
+        say(
+            "trust: kernels in plain Triton, on which no rate of the model was chosen; exported files copy tiles by tensor "
+            "descriptors from Hopper on, and may take less"
+        )
     for note in result.notes:
         say(f"note: {note}")
