@@ -165,8 +165,8 @@ def _explain(result: KernelAdvice) -> None:
     say(f"limit, bytes: {result.bound.capacity.detail}; {proved}")
     if result.launches is not None:
         say(
-            "trust: kernels in plain Triton, on which no rate of the model was chosen; exported files copy tiles by tensor "
-            "descriptors from Hopper on, and may take less"
+            "trust: kernels in plain Triton, on which no rate of the model was chosen; exported files copy tiles by "
+            "tensor descriptors from Hopper on, and may take less"
         )
     for note in result.notes:
         say(f"note: {note}")
