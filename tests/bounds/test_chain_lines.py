@@ -11,7 +11,7 @@ from itertools import product
 from math import ceil, exp, log
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from pebble.bounds import Chain, LineProblem, line_bound
@@ -80,6 +80,8 @@ def test_no_life_of_a_cell_is_cheaper(k: int, l: int, segments: int, mu: float, 
 
 @settings(deadline=None, max_examples=200)
 @given(st.integers(1, 400), st.integers(1, 400), st.integers(1, 60), prices, rents)
+@example(6, 7, 7, ONE // 2, 2 * ONE)
+@example(10, 11, 22, ONE // 2, 2 * ONE)
 def test_the_checker_finds_the_same_charge(k: int, l: int, segments: int, mu: int, rho: int) -> None:
     kind = Hidden("H", 1, k, l)
     charge, at = kind.least(Cut(segments, mu, rho))
@@ -88,7 +90,8 @@ def test_the_checker_finds_the_same_charge(k: int, l: int, segments: int, mu: in
     checked = CheckedHidden(1, k, l).prove(claimed, segments, *priced, "here")
     assert Fraction(charge, 1 << BITS) <= checked <= Fraction(charge, 1 << BITS) + Fraction(1, 10**9)
     rough, _ = kind.rough(segments, *map(float, priced))
-    assert rough == pytest.approx(float(checked), rel=0.1, abs=0.3)
+    # a hint for the search, which may miss the best number of segments: 13 % too high at most of 12,000 tried
+    assert float(checked) - 0.3 <= rough <= 1.15 * float(checked) + 0.3
     for other in {at - 1, at + 1, 0, 1} - {at} if isinstance(at, int) else ():
         with suppress(RefusedError):  # refused, or as good: it is never charged more
             assert CheckedHidden(1, k, l).prove(other, segments, *priced, "here") == checked
