@@ -103,7 +103,7 @@ def test_a_bound_by_a_linear_program_may_be_near() -> None:
     assert quoted.missing(now.replace("1,174.0", "1,173.9"), now) is None
     assert quoted.missing(now.replace("1,174.0", "1,179.0"), now) is not None
     assert quoted.missing(now.replace("29", "30"), now) is not None
-    other = now.replace("priced ", "")
+    other = now.replace("Lagrangian ", "")
     assert quoted.missing(other.replace("1,174.0", "1,173.9"), other) is not None
 
 
