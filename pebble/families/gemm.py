@@ -59,7 +59,7 @@ class GemmFamily(KernelFamily[Gemm, TileOrder]):
     schedules_help = "the orders of `pebble schedules`"
     baseline = ("row", "grouped-8")
     advised = ("deepgemm", "grouped-8+sawtooth", "deepgemm+sawtooth")  # groups of 8 or 16
-    # ten products on an H200: cuBLAS takes 0.96 to 1.03 times what is modelled of this walk (docs/tile.rst)
+    # ten products on an H200: cuBLAS takes 0.94 to 1.01 times what is modelled of this walk (docs/tile.rst)
     library = ("cuBLAS", "cutlass3-8")
     timed = True
     space = GemmSpace()

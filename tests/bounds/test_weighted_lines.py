@@ -9,10 +9,10 @@ from dataclasses import replace
 from fractions import Fraction
 from functools import cache
 from itertools import product
-from math import ceil, exp, log
+from math import ceil, exp, gcd, log
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from pebble.bounds import Chain, LineProblem, Piece, line_bound
@@ -312,13 +312,16 @@ def test_never_rises_with_the_capacity(m: int, n: int, k: int, widths: Widths, c
 
 @settings(deadline=None, max_examples=60)
 @given(side, side, side, some_widths, sizes, st.integers(1, 4))
+@example(8, 148, 4, Widths(4, 4, 2, 2), 20, 1)
 def test_wider_partial_sums_prove_no_less(m: int, n: int, k: int, widths: Widths, capacity: int, more: int) -> None:
     (problem,) = accounting(Gemm(m, n, k)).of(LineProblem)
     results = [
         line_bound(problem.at(replace(widths, partial=widths.partial + x)), capacity + 99).bytes for x in (0, more)
     ]
     # bytes are whole units of the greatest common divisor, in which S is rounded down: another one with another width
-    assert results[0] <= results[1] * (1 + 1e-4) + 4 * max(widths.read, widths.written)
+    room = capacity + 99
+    rounded = room - room % gcd(widths.read, widths.partial, widths.written)
+    assert results[0] <= results[1] * (room / rounded + 1e-4) + 4 * max(widths.read, widths.written)
 
 
 def chain_bytes(ffn: Ffn, widths: Widths, capacity: int) -> int:

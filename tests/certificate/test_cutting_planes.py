@@ -325,7 +325,10 @@ def test_without_its_solver_no_log_is_begun(
     assert said.out == "" and "pip install 'exact>=2.2'" in said.err
 
 
-def test_games_without_a_formula_are_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_games_without_a_formula_are_refused(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("pebble.proof.refutation.check_can_log", lambda: None)  # as where the solver is installed
     game = ["diamond", "--size", "3", "--capacity", "4", "--variant", "recompute"]
     assert main(["solve", *game, "--certificate", str(tmp_path / "c.json"), "--proof-log"]) == 2
     assert "one-shot or in-place" in capsys.readouterr().err
