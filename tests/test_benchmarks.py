@@ -10,6 +10,8 @@ from pathlib import Path
 
 import pytest
 
+from pebble.reports.kernel_time import CUT
+
 ROOT = Path(__file__).resolve().parents[1]
 HERE = ROOT / "benchmarks"
 PREDICTED = str(HERE / "hardware/predicted")
@@ -144,3 +146,20 @@ def test_the_rates_of_dram_on_the_page_are_printed(
     page = (HERE / "hardware/README.md").read_text()
     block = page.split("## What DRAM delivers")[1].split("```text\n")[1].split("\n```")[0]
     assert set(block.splitlines()) <= set(capsys.readouterr().out.splitlines())
+
+
+def test_what_is_said_of_cut_products_is_printed(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    run("hardware/split_k.py", "", monkeypatch)
+    told = capsys.readouterr().out.splitlines()[-4:]
+    chosen_on, others = (re.search(r": (\d+) of 20 within 10 %.*, ([\d.]+)% at most", line) for line in told[:2])
+    lost = re.search(r"([\d.]+)% slower than the fastest on the mean, ([\d.]+)% at most", told[3])
+    assert chosen_on and others and lost
+    page = " ".join((ROOT / "docs/time-model.rst").read_text().split())
+    assert (
+        f"where {chosen_on[1]} of 20 launches are within 10 %; of five others {others[1]} of 20 are, {others[2]} %"
+        in page
+    )
+    assert f"{lost[1]} % slower than the fastest on the mean, {lost[2]} % at worst" in page
+    assert f"of 40 single launches on an H200 {int(chosen_on[1]) + int(others[1])} are within" in CUT

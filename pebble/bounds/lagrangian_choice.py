@@ -15,7 +15,6 @@ from functools import lru_cache
 from math import sqrt
 from typing import NamedTuple
 
-from pebble.bounds.chain import Chain
 from pebble.bounds.chain_lines import ChainLines
 from pebble.bounds.lagrangian import LagrangianChain, lagrangian_chains
 from pebble.bounds.lagrangian_bound import LagrangianBound
@@ -45,11 +44,6 @@ class ByMultipliers(Use):
 
     lines: ChainLines
     slow = True
-
-    @classmethod
-    def of(cls, chain: Chain) -> ByMultipliers:
-        """In values."""
-        return cls(ChainLines(chain))
 
     def proofs(self, goal: Goal) -> tuple[LagrangianBound, ...]:
         """Where it may prove more than the others."""

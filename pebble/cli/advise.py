@@ -81,7 +81,7 @@ def _print(result: KernelAdvice, explain: bool) -> None:
     lines["binds"] = f"{_BINDS.get(bound_by := next(iter(time.binds)), bound_by)}{power}: modelled"
     if (known := result.launches) is not None:
         share, of = known.within_10_percent / known.measured, f"{known.measured} plain {result.workload.family} kernels"
-        lines["trust"] = f"{share:.0%} of {of} on this chip took within 10 % of their time alone: measured"
+        lines["trust"] = f"measured: {share:.0%} of {of} on this chip took within 10 % of the modelled time"
     command, note = _next(result)
     if note:
         lines["note"] = note

@@ -115,4 +115,4 @@ def _below(result: Audit) -> str:
     ]
     if not names:
         return ""
-    return f"; less than is proved: {', '.join(names[:4])}, which found operands in the cache or did not do all of it"
+    return f"; less than is proved: {', '.join(names[:4])}: were operands in the cache, or is it another kernel?"

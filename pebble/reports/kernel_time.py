@@ -38,7 +38,7 @@ _NO_OVERLAP = (
 )
 
 
-_CUT = (
+CUT = (
     "where k is cut, times are less sure: of 40 single launches on an H200 23 are within 10 % "
     "(benchmarks/hardware/split_k.py)"
 )
@@ -280,7 +280,7 @@ def time_schedules(
     orders = sorted((result[i] for i in sorted(result)), key=_rank)
     said = kernel_notes(workload, kernel, [order.order for order in orders])
     how = UNSUSTAINED if orders[0].sustained is None else SUSTAINED
-    cut = [_CUT] if kernel.config.execution.cuts_k else []
+    cut = [CUT] if kernel.config.execution.cuts_k else []
     notes = (*time_notes(workload), *cut, how, *said, *family.notes(residual))
     return Timing(workload, kernel, kernel_floor(workload, kernel), tuple(orders), notes, complete)
 

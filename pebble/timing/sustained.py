@@ -11,6 +11,7 @@ H200 (``benchmarks/hardware/fit_clocks.py``):
 - At the power limit of 700 W the clock falls: where tensor cores rest little all that comes after `BOOST_NS` takes
   `THROTTLE` longer. Of other chips it is not known, and left out.
 - `EXPS_PER_CLOCK` is fitted to attention.
+- `PART_BYTES_PER_CLOCK`, where k is cut, is chosen on five products of an H200 (``benchmarks/hardware/split_k.py``).
 - `CONTENTION`, of kernels side by side, is chosen, to a tenth, on the H100's splits of a product beside a reader.
 """
 

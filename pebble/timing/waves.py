@@ -18,6 +18,10 @@ Blocks that run free have no common wave: SMs take blocks as they become free, e
 DRAM serves all of them at once; the kernel takes the longer of the two. Blocks of a second and last wave spread over
 the SMs, as the first ones end in the order of their launch; later ones go where others ended. Kernels side by side have
 SMs of their own and share DRAM.
+
+Where a product runs by a clock (persistent, staggered, with skew, or with its k cut), each block stays in the slot that
+the clock names. Parts of tiles are written and added at a rate of their own, which nothing hides; the second kernel of
+split-K begins when the first is done.
 """
 
 from __future__ import annotations
