@@ -9,6 +9,7 @@ itself.
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import Any, NamedTuple
 
@@ -41,7 +42,9 @@ def coarse_seconds(
     workload: Workload, tile: TileShape, stages: int, sms: int, blocks_per_sm: int, rates: Rates
 ) -> float:  # fmt: skip
     """About the least time that a kernel takes: as if it moved the compulsory bytes, and nobody waited for them."""
-    return coarse_time(workload, tile, stages, sms, blocks_per_sm, rates).seconds
+    work = KERNELS[workload.family].work(workload, tile)
+    alike = _waves(work, workload.compulsory_bytes / LINE_BYTES, 0.0, stages, sms, blocks_per_sm, rates)
+    return sum(count * wave.seconds for wave, count in alike) + rates.launch / 1e9
 
 
 def coarse_time(
@@ -59,14 +62,25 @@ def coarse_time(
     first, as in a stream of equal launches.
     """
     work = KERNELS[workload.family].work(workload, tile)
-    operations = [launch.blocks * launch.steps * launch.step_flops for launch in work]
     lines = (workload.compulsory_bytes if moves is None else moves.dram_bytes) / LINE_BYTES
-    waves: list[Wave] = []
+    alike = _waves(work, lines, 0.0 if moves is None else lines, stages, sms, blocks_per_sm, rates)
+    waves = [wave for wave, count in alike for _ in range(count)]
+    if moves is not None and len(moves.counts.read_misses_of_waves) == len(waves):
+        waves = _with_misses(waves, moves, rates)
+    traffic, loaded = round(lines) * LINE_BYTES, sum(launch.bytes for launch in work)
+    return time_of_waves(waves, rates.launch / 1e9, traffic, loaded)
+
+
+def _waves(
+    work: Sequence[Work], lines: float, waited: float, stages: int, sms: int, blocks_per_sm: int, rates: Rates
+) -> Iterator[tuple[Wave, int]]:
+    """The waves of each launch, and how many are alike; ``lines`` from DRAM, for ``waited`` of which a block waits."""
+    operations = [launch.blocks * launch.steps * launch.step_flops for launch in work]
     for launch, share in zip(work, operations, strict=True):
         full, last = divmod(launch.blocks, sms * blocks_per_sm)
         step, load = step_ns(launch, rates, sms)
         dram = lines * share / sum(operations) / launch.blocks / rates.dram_lines
-        missed = 0.0 if moves is None else lines * share / sum(operations) / (launch.bytes / LINE_BYTES)
+        missed = waited * share / sum(operations) / (launch.bytes / LINE_BYTES)
         latency = rates.hit + rates.miss * min(1.0, missed)
         for running, count in ((sms * blocks_per_sm, full), (last, int(last > 0))):
             if not count:
@@ -77,11 +91,7 @@ def coarse_time(
                 busiest * launch.steps * step, 0.0, launch.steps * load * running / sms, dram * running, chain,
                 rates.hit + rates.drain,
             )  # fmt: skip
-            waves += [Wave(running, *(need / 1e9 for need in needs))] * count
-    if moves is not None and len(moves.counts.read_misses_of_waves) == len(waves):
-        waves = _with_misses(waves, moves, rates)
-    traffic, loaded = round(lines) * LINE_BYTES, sum(launch.bytes for launch in work)
-    return time_of_waves(waves, rates.launch / 1e9, traffic, loaded)
+            yield Wave(running, *(need / 1e9 for need in needs)), count
 
 
 def _with_misses(waves: list[Wave], moves: Traffic, rates: Rates) -> list[Wave]:
