@@ -180,6 +180,8 @@ def never_above(shape: Shape, form: str, optima: dict[int, int], units: Units) -
     for capacity, optimum in optima.items():
         for h in range(1, min(work_of(shape, form), 7) + 1):
             assert proved(shape, form, units, capacity, h, rnd) <= optimum, (shape, form, capacity, h)
+        if optimum == min(optima.values()):
+            return  # all that moves is compulsory, and more memory proves no more
 
 
 @pytest.mark.parametrize("shape", SHAPES)

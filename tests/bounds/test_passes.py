@@ -220,7 +220,7 @@ def test_below_what_the_search_finds(shape: tuple[int, int, int]) -> None:
     queries, keys, d = shape
     dag, looked = attention_dag(queries, keys, d), 0
     for capacity in (4, 5, 7):
-        answer = solve(dag, capacity, "in-place", "search", 60)
+        answer = solve(dag, capacity, "in-place", "search", 2)  # what it finds is found early; the rest is its proof
         if answer.upper_bound is not None:
             for bound in all_bounds(Grid.full(queries, d, keys, d), capacity):
                 looked += 1

@@ -23,7 +23,7 @@ from pebble.workloads.widths import FastMemory
 from pebble.workloads.workload import Workload as AnyWorkload
 from tests.certificate.mutate import mutations
 
-LONG = ("ffn, tied", "layer")
+LONG = ("ffn, tied", "layer", "layer, small")
 CHECKER = Path(importlib.util.find_spec("pebble.certificate").origin).parent
 
 INSTANCES: dict[str, tuple[AnyWorkload, int, bool]] = {

@@ -167,7 +167,7 @@ def test_what_fits_is_compulsory() -> None:
 
 def test_gated_needs_room_for_two_cells() -> None:
     gated, plain = Ffn(6, 4, 9, 4, gated=True), Ffn(6, 4, 9, 4)
-    for capacity in range(3, 60):
+    for capacity in (*range(3, 24), *range(24, 60, 6)):
         assert (
             in_values(best_ffn_schedule, gated, capacity).elements
             > in_values(best_ffn_schedule, plain, capacity).elements

@@ -75,7 +75,7 @@ def check_weights(case: tuple[nx.DiGraph, int, int, BufferModel, int, bool]) -> 
     assert (result.status, result.lower_bound, result.upper_bound) == ("optimal", optimum, optimum)
 
 
-@settings(max_examples=12, **QUIET)
+@settings(max_examples=8, **QUIET)
 @given(WEIGHTED)
 def test_search_of_weighted_values_against_brute_force(case) -> None:
     check_weights(case)
