@@ -8,6 +8,7 @@ import subprocess
 import sys
 import textwrap
 import threading
+from fractions import Fraction
 from itertools import permutations
 from pathlib import Path
 
@@ -16,6 +17,7 @@ import pytest
 from pebble.cdag.products import gemm_dag
 from pebble.errors import IllegalMoveError, InputError, PebbleError, UnknownNameError
 from pebble.families import build_dag
+from pebble.game import BufferModel
 from pebble.solvers import solve
 from pebble.system.clock import Clock
 from pebble.system.isolation import Library, StoppedError, call
@@ -90,6 +92,22 @@ def test_a_worker_is_used_again():
     first = call(Library.HIGHS, "os:getpid")
     assert first != os.getpid()
     assert call(Library.HIGHS, "os:getpid") == first
+
+
+def solve_with_all_threads() -> None:
+    """What a worker may have done before: HiGHS then starts the threads that it keeps."""
+    import highspy
+
+    solver = highspy.Highs()
+    solver.addVar(0, 1)
+    solver.run()
+
+
+def test_a_worker_solves_whatever_it_did_before():
+    """It refused, and the MILP ended without a proof: threads are counted once a process."""
+    call(Library.HIGHS, f"{__name__}:solve_with_all_threads")
+    result = solve(gemm_dag(2, 1, 2), 3, solver="milp", buffers=BufferModel("connected", 2, Fraction(1, 4)))
+    assert (result.status, result.proof, result.upper_bound) == ("optimal", ("milp",), Fraction(17, 2))
 
 
 def test_what_a_worker_raises_is_raised_here():

@@ -6,6 +6,8 @@ import math
 from collections.abc import Callable
 from typing import Any, Literal
 
+from pebble.errors import PebbleError
+
 Status = Literal["optimal", "infeasible", "stopped"]
 
 
@@ -14,7 +16,7 @@ def minimise(
 ) -> Status:
     """Solve a `pulp.LpProblem` whose objective is whole; its variables then have their values.
 
-    ``report`` is called with each better lower bound.
+    ``report`` is called with each better lower bound. PebbleError where HiGHS refuses to solve it.
     """
     import highspy
     import pulp
@@ -36,8 +38,11 @@ def minimise(
         callbacksToActivate=[highspy.cb.HighsCallbackType.kCallbackMipInterrupt],
         random_seed=seed,
     )
+    highspy.Highs.resetGlobalScheduler(True)  # it keeps the threads of what ran before, and then refuses other numbers
     program.solve(solver)
     status = program.solverModel.getModelStatus()
+    if status in (highspy.HighsModelStatus.kNotset, highspy.HighsModelStatus.kSolveError):
+        raise PebbleError(f"highs: it did not solve the program ({status.name}); use another --solver.")
     if status == highspy.HighsModelStatus.kOptimal:
         return "optimal"
     return "infeasible" if status == highspy.HighsModelStatus.kInfeasible else "stopped"
