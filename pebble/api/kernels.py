@@ -49,9 +49,8 @@ def time(
     residual : bool
         ffn: read the input again to add it to the output.
     beside : str or Workload, optional
-        A second workload on the same GPU: is it faster to run both side by side, each on SMs of its own, than one after
-        the other? Text as on the command line: ``"ffn --tokens 512 --d-model 4096 --hidden 11008"``; for a layer of a
-        named model without ``--tokens``, those of the first.
+        A second workload, each on SMs of its own: is that faster than one after the other? Text as on the command line:
+        ``"ffn --tokens 512 --d-model 4096 --hidden 11008"``; without ``--tokens`` those of the first.
     beside_schedules : str or sequence of str, optional
         Of the second; the fastest is taken. By default those in common use.
     beside_sms : int, sequence of int or str, optional
@@ -66,8 +65,7 @@ def time(
     Returns
     -------
     Timing, SideBySide or Sweep
-        The second with ``beside``, the third with ``sweep``. The first with what was done by then when interrupted by
-        KeyboardInterrupt.
+        The second with ``beside``, the third with ``sweep``; after a KeyboardInterrupt what was done by then.
 
     Raises
     ------

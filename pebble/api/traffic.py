@@ -64,8 +64,7 @@ def bound(
     Parameters
     ----------
     what : workload, networkx.DiGraph, str, sequence of pairs or mapping
-        `Gemm`, `Ffn`, `Attention` ...; or, with ``capacity``, a DAG, as for `pebble.dag`; or the name of a family or
-        layer, with its ``parameters`` by keyword.
+        `Gemm`, `Ffn` ...; with ``capacity`` a DAG, as for `pebble.dag`; or the name of a family or layer and keywords.
     gpu, machine, cache
         Exactly one for a workload: a SKU or what `pebble.gpu` gives; a machine file; a size such as ``"40MiB"``.
     sms : int, optional
@@ -80,10 +79,8 @@ def bound(
         Whether partial sums take 4 bytes, as on a GPU (by default with ``gpu`` and ``machine``), or what they end as.
     buffers : {"single", "sm-local", "pooled", "connected"}, optional
         Other than single: the boundary between L2 and SMs, ``cache`` being the storage of one SM.
-    omega, topology
-        Connected: the cost of a value copied between SMs, and the network.
-    multicast : int, optional
-        sm-local: SMs that one read of L2 may feed.
+    omega, topology, multicast
+        Connected: the cost of a value copied between SMs, and the network. sm-local: SMs that one read of L2 feeds.
     level : {"dram", "l2"}, optional
         The boundary; by default l2 with buffers.
     accumulator : {"fp32", "fp16"}, optional
@@ -125,8 +122,7 @@ def bound(
         refuse("a DAG", {**where, **own, "sms": sms, "recompute": recompute})
         return bound_dag(what, parameters, capacity, variant, time_limit=time_limit, stop=stop)
     family_of(what)  # says what a workload is
-    known = signature(bound).parameters
-    check_options(parameters, [name for name in known if name not in ("what", "parameters")], "bound")
+    check_options(parameters, [*signature(bound).parameters][1:-1], "bound")  # all but ``what`` and its parameters
     refuse("a workload", {"capacity": capacity, "variant": variant})
     return _bound_workload(what, own, sms, recompute, where)
 

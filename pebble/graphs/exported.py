@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from math import prod
-from typing import Any
+from types import BuiltinFunctionType, FunctionType
+from typing import Any, Protocol, runtime_checkable
 
 from pebble.errors import InputError
 from pebble.graphs import shapes
@@ -71,6 +72,36 @@ _CONVOLUTIONS = {"conv1d", "conv2d", "conv3d", "convolution"}
 _TRANSPOSED = {"conv_transpose1d", "conv_transpose2d", "conv_transpose3d"}
 
 
+@runtime_checkable
+class _Tensor(Protocol):
+    """`torch.Tensor`."""
+
+    shape: Any
+    dtype: Any
+
+
+@runtime_checkable
+class _Node(Protocol):
+    """`torch.fx.Node`: a call, its arguments and what is known of its value."""
+
+    op: str
+    meta: dict[str, Any]
+
+
+@runtime_checkable
+class _Named(Protocol):
+    """An argument of an exported program that has a placeholder; constants have none."""
+
+    name: str
+
+
+@runtime_checkable
+class _Overload(Protocol):
+    """`torch.ops.aten.mm.default`, an operator with its schema."""
+
+    _schema: Any
+
+
 def read_program(program: Any, name: str, shared: dict[str, str]) -> Graph:
     """The graph of a `torch.export.ExportedProgram`; ``shared`` names placeholders that are one tensor with another."""
     builder = Builder(name)
@@ -79,7 +110,7 @@ def read_program(program: Any, name: str, shared: dict[str, str]) -> Graph:
     stored = {
         spec.arg.name: spec.target
         for spec in program.graph_signature.input_specs
-        if spec.target in weights and hasattr(spec.arg, "name")
+        if spec.target in weights and isinstance(spec.arg, _Named)
     }
     outputs: list[str] = []
     for node in program.graph.nodes:
@@ -298,23 +329,24 @@ def _numbers(values: Any) -> list[int]:
 
 def _name(node: Any) -> str:
     target = node.target
-    schema = getattr(target, "_schema", None)
-    return str(schema.name).rpartition("::")[2] if schema is not None else str(getattr(target, "__name__", target))
+    if isinstance(target, _Overload):
+        return str(target._schema.name).rpartition("::")[2]
+    return target.__name__ if isinstance(target, FunctionType | BuiltinFunctionType) else str(target)
 
 
 def _nodes(items: Any) -> list[Any]:
     """All nodes in nested arguments."""
-    if hasattr(items, "meta") and hasattr(items, "op"):
+    if isinstance(items, _Node):
         return [items]
     if isinstance(items, dict):
         items = items.values()
-    if isinstance(items, list | tuple) or (hasattr(items, "__iter__") and not isinstance(items, str)):
+    if isinstance(items, list | tuple) or (isinstance(items, Iterable) and not isinstance(items, str)):
         return [node for item in items for node in _nodes(item)]
     return []
 
 
 def _is_tensor(value: Any) -> bool:
-    return hasattr(value, "shape") and hasattr(value, "dtype")
+    return isinstance(value, _Tensor)
 
 
 def _shape(value: Any) -> Shape:
@@ -370,10 +402,10 @@ def _shared(program: Any, inputs: tuple[Any, ...], named: dict[str, Any]) -> dic
     """Placeholders that hold the same tensor as one before, a weight that is tied or an input given twice."""
     first: dict[int, str] = {}
     result: dict[str, str] = {}
-    state = dict(program.state_dict) | dict(getattr(program, "constants", {}) or {})
+    state = dict(program.state_dict) | dict(program.constants)
     given = _tensors((*inputs, *named.values()))
     for spec in program.graph_signature.input_specs:
-        name = getattr(spec.arg, "name", None)
+        name = spec.arg.name if isinstance(spec.arg, _Named) else None
         tensor = state.get(spec.target) if spec.target is not None else (given.pop(0) if given else None)
         if name is None or tensor is None or not _is_tensor(tensor):
             continue
