@@ -28,6 +28,11 @@ any one :math:`h`, and :math:`f^h` is concave, so :math:`f^h(t) / t` is at least
 A geometric grid, each interval with the better :math:`h` of its two ends, and below the first point whose best
 :math:`h` is 1 the ratio :math:`x(u) / u`, which falls as :math:`u` grows.
 
+**The program is the formula.** The least of :math:`\sum f(v_p)` within the limit, on any number of SMs, is a linear
+program whose dual is one price per product, :math:`f(u) \ge \lambda u` for all :math:`u \le c`: the best is :math:`\min
+f(u) / u`. With P SMs equal shares are one split, so the least is at most :math:`P f(\lceil V / P \rceil)`, and no
+program over splits proves more; in tests that is above the bound by less than 0.01 %.
+
 **Groups that share nothing** (attention heads): products of different groups touch different values. A share of
 :math:`v` products of several groups touches at least :math:`x(v)` (:math:`x` is subadditive), as long as :math:`v` is
 at most the work of one group; the grid uses only such :math:`h`. With no limit on :math:`c` each group is a problem of

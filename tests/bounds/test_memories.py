@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pebble.bounds import Box, LineProblem, LowerBound, memories
-from pebble.bounds.box import sum_of_shares
+from pebble.bounds.box import best_segments, sum_of_shares
 from pebble.bounds.groupings import Grouping, best_program, groupings
 from pebble.bounds.memories import balanced_share
 from pebble.bounds.published import words_per_processor
@@ -373,3 +373,18 @@ def test_a_strict_softmax_is_strict_on_several_sms(causal: bool, capacity: int) 
             online = replace(workload, softmax="online")
             assert schedule.l2_elements >= buffer_lower_bound(online, capacity, buffers).elements
             assert (schedule.l2_read_bytes + schedule.l2_write_bytes) == 2 * schedule.l2_elements
+
+
+@pytest.mark.parametrize(
+    ("sides", "capacity", "sms"),
+    [((8192, 8192, 8192), 262144, 132), ((8192, 28672, 4096), 262144, 132), ((256, 8192, 8192), 262144, 132),
+     ((8192, 8192, 128), 262144, 132), ((8192, 8192, 8192), 229376, 108), ((4096, 4096, 4096), 4096, 16)],
+)  # fmt: skip
+def test_no_program_over_splits_proves_more_than_the_formula(
+    sides: tuple[int, int, int], capacity: int, sms: int
+) -> None:
+    """Equal shares are one split: what they cost by this count is as much as any program can prove."""
+    box, work = Box(*sides), sides[0] * sides[1] * sides[2]
+    share = -(-work // sms)
+    equal = sms * best_segments(box.touched, share, capacity)[0]
+    assert equal <= 1.0001 * least_over_splits(box, work, capacity, sms, share)

@@ -142,7 +142,7 @@ def test_recorded_optima_keep_the_relations_between_the_models() -> None:
         assert interval(element)[0] <= interval(other)[1], (element, other)
     for row in SOLVED:
         assert interval(row)[0] <= interval(row)[1] and (row["status"] == "optimal") == (row["lower"] == row["upper"])
-        assert not row["second"] or Fraction(row["second_lower"]) <= interval(row)[1]
+        assert not row["second"] or (row["status"] == "optimal" and float(row["second_cpu"]) < 61)
 
 
 def test_solve_proves_what_bound_proves() -> None:
@@ -167,8 +167,8 @@ def test_bounds_of_workloads_are_below_recorded_optima(family: str, shape: type)
 @pytest.mark.parametrize("row", SOLVED, ids=["-".join(buffers.key_of(row)) for row in SOLVED])
 def test_solved_intervals_hold_what_is_found_in_less_time(row: buffers.Row) -> None:
     """How far a search comes depends on the machine; two proved intervals around one optimum always meet."""
-    lower, upper, _ = buffers.run(row, "auto", 5)
-    assert lower <= interval(row)[1] and (upper is None or interval(row)[0] <= upper)
+    lower, upper = interval(buffers.run(row, 5))
+    assert lower <= interval(row)[1] and interval(row)[0] <= upper
 
 
 def test_the_page_shows_the_recorded_tiles() -> None:

@@ -49,6 +49,8 @@ def solve_several(best: Incumbent) -> str:
     if best.closed:
         return "proved optimal"
     _compile("several", best)
+    if not best.problem.buffers.copies_pay:
+        _compile("shares", best)
     return _run("several", best)
 
 
@@ -73,6 +75,12 @@ def _run(kind: str, best: Incumbent) -> str:
         from pebble.solvers.several.state_search import BufferSearch
 
         return BufferSearch(best).run()
+    if kind == "shares":
+        from pebble.solvers.several.shares import ShareBound
+
+        best.raise_lower(best.problem.game.compulsory, "compulsory bound")  # what it is to prove
+        ShareBound(best, 1 << 17).run(lambda: best.stopped)
+        return "stopped"
     from pebble.solvers.search.gemm_search import GemmSearch
 
     shape = find_small_gemm(best.problem.game)
@@ -84,6 +92,7 @@ _SMALL: dict[str, Callable[[], Problem]] = {
     "gemm": lambda: Problem(Game.from_dag(gemm_dag(2, 3, 3), Variant.IN_PLACE), 5),
     "general": lambda: Problem(Game.from_dag(diamond_dag(4), Variant.ONE_SHOT), 3),
     "recompute": lambda: Problem(Game.from_dag(tree_dag(4), Variant.RECOMPUTE), 3),
+    "shares": lambda: Problem(Game.from_dag(gemm_dag(2, 2, 1)), 3, buffers=BufferModel("sm-local", 2)),
     "several": lambda: Problem(
         Game.from_dag(gemm_dag(2, 2, 1)), 3, buffers=BufferModel("connected", 2, Fraction(1, 2)), most_tasks_per_sm=2
     ),
@@ -93,12 +102,14 @@ _COMPILED = {
     "gemm": "pebble.solvers.search.gemm_astar:advance",
     "general": "pebble.solvers.search.dag_layers:advance",
     "recompute": "pebble.solvers.search.recompute:_advance",
+    "shares": "pebble.solvers.several.shares:advance",
     "several": "pebble.solvers.several.astar:advance",
 }
 _DESCRIBED = {
     "gemm": "small GEMMs",
     "general": "games without recomputation",
     "recompute": "games with recomputation",
+    "shares": "shares of SMs without copies",
     "several": "games with several memories",
 }
 _compiled: set[str] = set()

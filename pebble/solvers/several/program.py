@@ -71,9 +71,12 @@ class BinaryProgram:
 
 
 class BufferProgram:
-    """The program of one game; costs are multiplied by ``unit``, the denominator of omega."""
+    """The program of one game; costs are multiplied by ``unit``, the denominator of omega.
 
-    def __init__(self, problem: Problem) -> None:
+    Without ``cuts`` it has the rules of the game and what holds without loss, and none of the bounds.
+    """
+
+    def __init__(self, problem: Problem, cuts: bool = True) -> None:
         self.game, self.capacity, self.buffers = problem.game, problem.capacity, problem.buffers
         game, capacity, buffers = problem.game, problem.capacity, problem.buffers
         self.length, self.sms = len(game.tasks), buffers.memories
@@ -102,6 +105,8 @@ class BufferProgram:
             self._orderable()
         self.program.objective += [(self.unit * w, var) for w, var in self.slow]
         self._useful()
+        if not cuts:
+            return
         self._windows()
         # cuts: the bounds on loads + stores, and on these with the copies
         _, slow, everything, _ = bound_for_several(problem)

@@ -33,7 +33,8 @@ def solve_by_cpsat(best: Incumbent) -> str:
     return reason
 
 
-def _read(program: BufferProgram) -> tuple[Any, list[Any]]:
+def read_program(program: BufferProgram) -> tuple[Any, list[Any]]:
+    """A program as CP-SAT reads it, and its variables."""
     from ortools.sat.python import cp_model
 
     model = cp_model.CpModel()
@@ -52,7 +53,7 @@ def _by_cpsat(best: Incumbent) -> str:
     from ortools.sat.python import cp_model
 
     program = BufferProgram(best.problem)
-    model, result = _read(program)
+    model, result = read_program(program)
     costs = program.program.objective
     traffic = cp_model.LinearExpr.weighted_sum([result[v] for _, v in costs], [c for c, _ in costs])
     model.minimize(traffic + program.unit * program.always)
@@ -74,7 +75,7 @@ def _by_cpsat_again(best: Incumbent) -> str:
     assert best.upper is not None
     program = BufferProgram(best.problem)
     program.cost_below(best.upper)
-    return confirm(best, _read(program)[0], 5 + best.seconds)
+    return confirm(best, read_program(program)[0], 5 + best.seconds)
 
 
 def solve_by_milp(best: Incumbent) -> str:

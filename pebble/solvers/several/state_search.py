@@ -28,6 +28,7 @@ from pebble.solvers.several.rules import (
     read_rules,
     weight_unit,
 )
+from pebble.solvers.several.shares import ShareBound
 from pebble.solvers.several.steps import expand
 from pebble.system.parallel import memory_allowance
 from pebble.units import ceil_div
@@ -40,6 +41,8 @@ _MOST_COST = 1 << 18
 _COUNT_SHARE = 0.2  # of the time left, for the counted game
 _BEAM_WIDTHS = (30, 1000)
 _BEAM_SHARE = 0.1  # of the time left, each
+_SHARES_SHARE = 0.4
+_BYTES_PER_SHARE = 4 * 8 + 8 + 32 + 16
 
 
 class BufferSearch:
@@ -77,6 +80,7 @@ class BufferSearch:
         """Look for good pebblings, then search until the bounds meet; why it stopped."""
         for width in _BEAM_WIDTHS:
             self._beam(width)
+        self._shares()
         best = self.best
         self.states = self._no_states(1)
         counts = self.states.counts
@@ -108,6 +112,14 @@ class BufferSearch:
         status = self._work(status, until, lambda work: astar.beam(*self._arrays, width, work))
         if status == FOUND:
             self.best.offer(self.moves(), "beam")
+
+    def _shares(self) -> None:
+        """Raise the bound to what the shares of the SMs cost, in a part of the time left, where nothing is copied."""
+        best, until = self.best, time.monotonic() + _SHARES_SHARE * self.best.seconds_left
+        if best.stopped or not self.rules.sizes[EQUAL] or best.problem.buffers.copies_pay:
+            return
+        bound = ShareBound(best, max(1 << 17, self.memory // 4 // _BYTES_PER_SHARE))
+        best.raise_lower(bound.run(lambda: best.stopped or time.monotonic() > until) * best.unit, "bound of shares")
 
     def _work(self, status: int, until: float, advance: Callable[[int], int]) -> int:
         """Advance slice by slice, until there is a result or the time is up."""

@@ -70,7 +70,7 @@ from pebble.traces.jit import inner, jit
 
 
 @inner
-def _settle(rules: Rules, ideals: Ideals, words: U64) -> tuple[int, int]:
+def settle(rules: Rules, ideals: Ideals, words: U64) -> tuple[int, int]:
     """Drop what is no longer needed and, with any split, do what needs nothing more; the ideal or -1, and the cost."""
     paid = signed(0)
     while True:
@@ -90,14 +90,14 @@ def _settle(rules: Rules, ideals: Ideals, words: U64) -> tuple[int, int]:
             ready &= ready - ONE
             for q in range(RED, len(words)):
                 if rules.needs[t] & ~words[q] == ZERO:
-                    paid += _do(rules, words, t)
+                    paid += do(rules, words, t)
                     break
         if words[DONE] == before:
             return i, paid
 
 
 @inner
-def _do(rules: Rules, words: U64, t: int) -> int:
+def do(rules: Rules, words: U64, t: int) -> int:
     """Mark a task done whose target is held in one place; what storing a complete output costs."""
     words[DONE] |= ONE << np.uint64(t)
     x = rules.target[t]
@@ -114,7 +114,7 @@ def _do(rules: Rules, words: U64, t: int) -> int:
 def enter(rules: Rules, ideals: Ideals, states: States, s: int, cost: int) -> bool:
     """Settle ``states.after``, reached from s at a cost, and enter it if its level is due; False without room."""
     counts, words = states.counts, states.after
-    i, paid = _settle(rules, ideals, words)
+    i, paid = settle(rules, ideals, words)
     if i < 0:
         return False
     cost += paid
@@ -152,7 +152,7 @@ def enter(rules: Rules, ideals: Ideals, states: States, s: int, cost: int) -> bo
 
 
 @inner
-def _leaving(rules: Rules, states: States, q: int, may_leave: np.uint64, lack: int, at: int) -> tuple[np.uint64, int]:
+def leaving(rules: Rules, states: States, q: int, may_leave: np.uint64, lack: int, at: int) -> tuple[np.uint64, int]:
     """The next least set of values that frees enough room, after the combination ``at``: what leaves, and the new at.
 
     A combination is a mask over the values that may leave, in the order of their numbers; 0 begins, -1 means no more.
@@ -280,7 +280,7 @@ def _step(rules: Rules, ideals: Ideals, states: States, s: int, i: int, task: in
     while True:
         leaves = ZERO
         if lack > 0:
-            leaves, at = _leaving(rules, states, q, red & ~rules.needs[task], lack, at)
+            leaves, at = leaving(rules, states, q, red & ~rules.needs[task], lack, at)
             if at < 0:
                 return True
         chosen = may
@@ -293,7 +293,7 @@ def _step(rules: Rules, ideals: Ideals, states: States, s: int, i: int, task: in
             after[RED + q] |= rules.needs[task]
             if not rules.sizes[ANY_SPLIT]:
                 after[COUNTS] += ONE << np.uint64(8 * q)
-            cost += _do(rules, after, task)
+            cost += do(rules, after, task)
             if not enter(rules, ideals, states, s, cost):
                 return False
             if states.counts[MODE] == MATCHED:
@@ -317,7 +317,7 @@ def _push(rules: Rules, ideals: Ideals, states: States, s: int, i: int, x: int, 
     while True:
         leaves = ZERO
         if lack > 0:
-            leaves, at = _leaving(rules, states, q, now[RED + q], lack, at)
+            leaves, at = leaving(rules, states, q, now[RED + q], lack, at)
             if at < 0:
                 return True
         after[:] = now
