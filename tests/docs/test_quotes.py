@@ -123,20 +123,7 @@ def test_the_page_shows_the_recorded_optima() -> None:
 
 def test_recorded_optima_keep_the_relations_between_the_models() -> None:
     """More memory, cheaper copies, any split and fewer cuts never cost more; second solvers stay below."""
-
-    def no_dearer(one: buffers.Row, other: buffers.Row) -> bool:
-        order = ["pooled", "connected", "sm-local", "single"]
-        price = [Fraction(row["omega"] or (0 if row["buffers"] == "pooled" else 2)) for row in (one, other)]
-        return (
-            one["workload"] == other["workload"]
-            and (one["sms"] == other["sms"] or (other["sms"] == "1" and one["buffers"] != "pooled"))
-            and int(one["S"]) >= int(other["S"])
-            and order.index(one["buffers"]) <= order.index(other["buffers"])
-            and price[0] <= price[1]
-            and (one["split"] == "any" or (other["split"] == "balanced" and one["sms"] == other["sms"]))
-        )
-
-    compared = [(item, other) for item in SOLVED for other in SOLVED if no_dearer(item, other)]
+    compared = [(item, other) for item in SOLVED for other in SOLVED if buffers.no_dearer(item, other)]
     assert len(compared) > len(SOLVED)
     for element, other in compared:
         assert interval(element)[0] <= interval(other)[1], (element, other)
