@@ -266,7 +266,8 @@ class ShareBound:
         """What is proved until it is over, in values."""
         if not self._fill():
             return 0
-        return max(self._search(told, over) for told in ((0, 1) if self.layers == 1 else (1,)))
+        proved = self._search(0, over) if self.layers == 1 else 0
+        return proved if proved >= self.target else max(proved, self._search(1, over))
 
     def _search(self, told: int, over: Callable[[], bool]) -> int:
         """What one search proves; it tells shares of different numbers of tasks apart or not."""
