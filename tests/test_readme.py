@@ -62,9 +62,8 @@ def test_the_shares_of_launches_are_those_recorded() -> None:
     assert f"[beside {total:,} measured launches]" in text
     result = re.findall(r"^(waves|free) +all +(\d+) +([\d.]+) +\S+ +(\d+)% +(\d+)%", summary, re.MULTILINE)
     (_, waves, mean, five, ten), (_, free, drifting, _, near) = result
-    assert f"of {waves} launches on an H100 and an H200" in text
-    assert f"is {mean} on geometric mean, {five} % are within 5 % and {ten} % within 10 %" in text
-    assert f"gives {float(drifting):.2f} on {int(free):,} such launches, {near} % within 10 %" in text
+    assert f"each wave, {waves} launches: {mean}; {five} % are within 5 % and {ten} % within 10 %" in text
+    assert f"drift apart, {int(free):,} launches: {float(drifting):.2f}; {near} % are within 10 %" in text
 
 
 def test_the_pebbling_shown_is_current(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:

@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import shlex
 import shutil
 import sys
@@ -53,12 +54,13 @@ def say(text: str, indent: str = "") -> None:
 
 
 def say_command(head: str, command: str, indent: str) -> None:
-    """Print a command behind a head; a shell takes it as it stands, on several lines too."""
+    """Print a command behind a head; a shell takes it as it stands, on several lines too; options keep their values."""
+    paired = re.sub(r" (--?[a-z][\w-]*) (?=[^\s-])", " \\1\xa0", command)
     lines = textwrap.wrap(
-        command, width() - 2, initial_indent=head, subsequent_indent=indent, break_on_hyphens=False,
+        paired, width() - 2, initial_indent=head, subsequent_indent=indent, break_on_hyphens=False,
         break_long_words=False,
     )  # fmt: skip
-    print(" \\\n".join(lines))
+    print(" \\\n".join(lines).replace("\xa0", " "))
 
 
 def table(headers: Sequence[str], rows: Iterable[Sequence[str]], left: int = 1, keep: Sequence[str] = ()) -> str:

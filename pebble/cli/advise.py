@@ -77,15 +77,15 @@ def _print(result: KernelAdvice, explain: bool) -> None:
     over = f", {result.best.seconds / floor.seconds:.2f} in time" if word else ""
     lines["ratio"] = f"{about}{format_ratio(result.over_bound, '.2f')} in bytes{over}, modelled to proved"
     limited = result.best.sustained is not None and result.best.sustained.at_limit
-    power = ", at the power limit: fewer bytes buy clock" if limited else ""
+    power = ", at the power limit; fewer bytes allow a higher clock" if limited else ""
     lines["binds"] = f"{_BINDS.get(bound_by := next(iter(time.binds)), bound_by)}{power}: modelled"
     if (known := result.launches) is not None:
         share, of = known.within_10_percent / known.measured, f"{known.measured} plain {result.workload.family} kernels"
-        lines["trust"] = f"measured: {share:.0%} of {of} on this chip took within 10 % of the modelled time"
+        lines["trust"] = f"measured: {share:.0%} of {of} on this chip within 10 % of the modelled time"
     command, note = _next(result)
     if note:
         lines["note"] = note
-    _output.say(f"{result.workload.label}, {result.machine.name}")
+    _output.say(f"{result.workload.label}, {result.machine.sku}")
     for name, text in lines.items():
         _output.say(f"{name:<9} {text}")
     _output.say_command(f"{'next':<9} ", command, "  ")
@@ -94,18 +94,21 @@ def _print(result: KernelAdvice, explain: bool) -> None:
 
 
 def _against(result: KernelAdvice, about: str) -> str:
-    """Time and bytes of other orders; a library's walk by the library's name."""
+    """Time and bytes of other orders, one of those that are the same; a library's walk by the library's name."""
     library = kernel_family(result.workload).library
-    said: dict[int, str] = {id(result.best): "the order to use"}
+    said = {(result.best.seconds, result.best.time.dram_bytes): "the order to use"}
     parts = []
     for item in sorted(result.against, key=lambda other: (other.order in library, other.timed.seconds)):
         name = f"{library[0]}'s walk" if library and item.order == library[1] else item.order
         over = item.timed.seconds / result.best.seconds - 1
         slower = f"{over:+.0%}" if abs(over) > SAME - 1 else "the same time"
         bytes_ = format_ratio(item.timed.time.dram_bytes / result.best.time.dram_bytes, ".2f")
-        known = said.setdefault(id(item.timed), name)
-        parts.append(f"{name} {slower}, {about}{bytes_}x the bytes" if known == name else f"{name} the same as {known}")
-    return "; ".join(parts)
+        known = said.setdefault((item.timed.seconds, item.timed.time.dram_bytes), name)
+        if known == name:
+            parts.append(f"{name} {slower}, {about}{bytes_}x the bytes")
+        elif library and name.startswith(library[0]):
+            parts.append(f"{name} the same as {known}")
+    return "; ".join(parts) or "the other orders tried take the same time and move the same bytes"
 
 
 def _takes(best: TimedKernel) -> str:
@@ -119,13 +122,13 @@ def _takes(best: TimedKernel) -> str:
 def _next(result: KernelAdvice) -> tuple[str, str]:
     """The command that writes the kernel, and, where its order has no table, what is written in its place."""
     if result.writable is None:
-        return f"pebble compare {shlex.join(_words(result))}", f"of {result.order} no kernel is written here"
+        return f"pebble compare {shlex.join(_words(result))}", f"pebble writes no kernel for {result.order}"
     writable, form = result.writable
     order, slower = str(writable.advice.schedule.name), writable.seconds / result.best.seconds - 1
     which = [result.table] if result.table else [order, *_words(result)]
     file, notes = {"triton": "kernel.py", "csv": "table.csv"}[form], []
     if writable is not result.best:
-        notes += [f"of {result.order} no kernel is written here; next is {order}, {slower:+.0%} in time: modelled"]
+        notes += [f"pebble writes no kernel for {result.order}; next writes {order}, {slower:+.0%} in time: modelled"]
     if form == "csv":
         notes += [
             "a table is written, not a kernel: files for Triton run bf16 and fp16 on NVIDIA, tiles of powers of two"

@@ -39,7 +39,7 @@ def statement(table: TileTable) -> tuple[str, ...]:
     where = f"{launch.machine}: " if launch.machine else ""
     many = "s" * (launch.blocks_per_sm > 1)
     how = {
-        "waves": "the blocks of a wave are kept together by a barrier",
+        "waves": "predicted with a barrier before each wave",
         "free": "blocks run free",
         "staggered": "slot s begins s/P of a tile late, then blocks run free",
     }

@@ -24,6 +24,7 @@ CAUSAL = ["attention", "--queries", "1024", "--keys", "1024", "--head-dim", "64"
 GROUPED = ["grouped", "--rows", "256,17,1000", "-n", "512", "-k", "256"]
 LATENT = ["latent-attention", "--queries", "1", "--keys", "1024", "--heads", "64", "--latent", "256", "--rope", "64"]
 CASES = [GEMM, FFN, DECODE, CAUSAL, GROUPED, LATENT]
+HEADS = ["attention", "--queries", "8k", "--keys", "8k", "--head-dim", "128", "--heads", "32", "--causal"]
 
 
 def document(capsys: pytest.CaptureFixture[str], *words: str) -> dict[str, Any]:
@@ -84,7 +85,7 @@ def test_the_orders_in_daily_use_are_never_faster_under_any_tile_that_looks_as_f
         assert {order.advice.schedule.name for order in choice.orders} >= set(kernel_family(given).baseline)
 
 
-@pytest.mark.parametrize("shape", CASES, ids=lambda shape: shape[0])
+@pytest.mark.parametrize("shape", [*CASES, HEADS], ids=lambda shape: shape[0])
 def test_it_is_a_short_screen(
     shape: list[str], capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -93,7 +94,7 @@ def test_it_is_a_short_screen(
     lines = capsys.readouterr().out.splitlines()
     assert len(lines) <= 12 and all(len(line) <= 100 for line in lines)
     names = [line.split()[0] for line in lines if not line.startswith(" ")][1:]
-    assert [name for name in names if name != "note"] == ["use", "expect", "against", "limit", "ratio", "binds", "next"]
+    assert [name for name in names if name not in ("note", "trust")] == ["use", "expect", "against", "limit", "ratio", "binds", "next"]
     assert main(["advise", *shape, "--gpu", "h100", "--explain"]) == 0
     assert "its evidence: `pebble machines h100-sxm5-80gb --explain`" in " ".join(capsys.readouterr().out.split())
 
@@ -173,7 +174,7 @@ def test_what_has_no_table_is_said_and_not_lost(
     assert order.startswith(("split-kv", "flash-decoding"))
     assert main(["advise", *chunk, "--gpu", "h100", "--save", str(tmp_path / "best.json")]) == 2
     captured = capsys.readouterr()
-    assert f"note of {order} no kernel is written here; next is fa2," in " ".join(captured.out.split())
+    assert f"note pebble writes no kernel for {order}; next writes fa2," in " ".join(captured.out.split())
     assert f"{order}: there is no table of it" in captured.err and not list(tmp_path.iterdir())
     words = next_words(captured.out)
     assert main([*words[1:-1], str(tmp_path / "kernel.py")]) == 0
