@@ -150,7 +150,7 @@ def _print(result: Timing) -> None:
     again = best.sustained
     took = f"{unit(best.time.seconds)} {unit.name}"
     if again is not None:
-        took = f"{unit(again.seconds)} {unit.name} sustained ({took} once)"
+        took = f"{unit(again.seconds)} {unit.name} sustained ({took} alone)"
     tflops = result.workload.flops / best.ranked_seconds / 1e12
     rate = f"{tflops:,.0f}" if tflops >= 1 else f"{tflops:.2g}"
     say(

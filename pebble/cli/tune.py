@@ -224,7 +224,7 @@ def _time(timed: TunedTime) -> str:
     if again is None:
         return format_seconds(timed.seconds)
     return (
-        f"{format_seconds(again.seconds)} sustained ({format_seconds(timed.seconds)} once, {again.total_joules:.3g} J)"
+        f"{format_seconds(again.seconds)} sustained ({format_seconds(timed.seconds)} alone, {again.total_joules:.3g} J)"
     )
 
 
