@@ -305,7 +305,7 @@ def simulate(
         return simulate_file(trace, workload, **options)
     if workload is None or schedule is None:
         raise InputError(
-            "simulate: expected WORKLOAD and --schedule NAME, or --trace FILE; see `pebble simulate --help`."
+            "simulate: expected WORKLOAD and --schedule NAME (`pebble schedules` lists the names), or --trace FILE."
         )
     check_residual(workload, residual)
     if beside is not None:
