@@ -44,18 +44,18 @@ def write(folder: Path) -> None:
         where: dict[str, Any] = {"gpu": SKU, "tile": best.kernel.tile, "stages": config.stages}
         for which, schedule in (("best", best.name if best.named else best.schedule), ("common", COMMON)):
             case, name = f"{'x'.join(map(str, shape))}-{which}", best.name if which == "best" else COMMON
-            asked: dict[str, Any] = {"schedules": schedule if isinstance(schedule, str) else COMMON}
+            requested: dict[str, Any] = {"schedules": schedule if isinstance(schedule, str) else COMMON}
             if not isinstance(schedule, str):
-                asked["schedule"] = schedule
+                requested["schedule"] = schedule
             for how, execution in (("even", "free"), ("waves", "waves")):
-                orders = pebble.time(gemm, execution=execution, **asked, **where).orders
+                orders = pebble.time(gemm, execution=execution, **requested, **where).orders
                 timed = next(order for order in orders if order.order == name)
                 moved = pebble.simulate(gemm, schedule, execution=execution, **where).traffic.dram_read_bytes
                 again = timed.sustained
                 times = (timed.time.seconds * 1e3, again.seconds * 1e3, again.total_joules)
-                crossing = again.asked.request_bytes + again.asked.written_bytes, again.asked.fabric_bytes
-                told = *(f"{value:.5g}" for value in times), moved, *crossing
-                rows.append((case, how, name, best.kernel.tile, *told))
+                crossing = again.requested.request_bytes + again.requested.written_bytes, again.requested.fabric_bytes
+                predicted = *(f"{value:.5g}" for value in times), moved, *crossing
+                rows.append((case, how, name, best.kernel.tile, *predicted))
             pebble.export(schedule, gemm, "triton", **where).save(folder / f"{case}.py")
         print(f"{gemm.label}: {best.name}", flush=True)
         with open(HERE / "predicted.csv", "w", newline="") as file:
@@ -72,12 +72,12 @@ def read(name: str) -> dict[tuple[str, str], dict[str, str]]:
 
 def compare() -> None:
     """Predicted over measured, row by row, and the choices."""
-    told, measured = read("predicted.csv"), read("measured.csv")
+    predicted, measured = read("predicted.csv"), read("measured.csv")
     names = {"sustained_ms": "sustained_milliseconds", "single_ms": "milliseconds", "joules": "joules"}
     names |= {name: name for name in COLUMNS[-3:]}
     ratios = defaultdict[str, list[float]](list)
     print(f"{'predicted / measured':<34}{'how':<7}" + "".join(f"{name:>16}" for name in names))
-    for key, row in told.items():
+    for key, row in predicted.items():
         line = f"{key[0]:<34}{key[1]:<7}"
         for name, theirs in names.items():
             value = measured.get(key, {}).get(theirs)
@@ -89,7 +89,7 @@ def compare() -> None:
         within = [sum(abs(value - 1) <= limit for value in values) for limit in (0.05, 0.10)]
         spread = sum(abs(log(value)) for value in values) / len(values)
         print(f"{name:<16} {len(values)} rows, mean miss {spread:.1%}, within 5 % {within[0]}, within 10 % {within[1]}")
-    for case in dict.fromkeys(key[0].removesuffix("-best") for key in told if key[0].endswith("-best")):
+    for case in dict.fromkeys(key[0].removesuffix("-best") for key in predicted if key[0].endswith("-best")):
         ours, common = (measured.get((f"{case}-{which}", "even")) for which in ("best", "common"))
         if ours and common:
             time, bytes_ = (

@@ -137,7 +137,7 @@ def _simulated(chip: str, m: str, n: str, k: str, tile: str, order: str) -> tupl
     kernel = tma_kernel({"chip": chip, "m": m, "n": n, "k": k, "tile": tile, "order": order}, "waves")
     program = kernel.family.program(kernel.workload, kernel.schedule, kernel.config)
     time = modelled_time(program, kernel.config, sustained_rates(kernel.machine, "bf16"))
-    return time, program.flops, sustained(program, kernel.config, time, of_chip(kernel.machine)).asked
+    return time, program.flops, sustained(program, kernel.config, time, of_chip(kernel.machine)).requested
 
 
 def of_chip(machine: object) -> Power:

@@ -254,8 +254,8 @@ class Search:
             prices, hoped = solved[0], -solved[1]
             self._gaps(prices)
             charges, cuts = self.charges(spec, prices)
-            told_of = zip((-cost).tolist(), [*charges.tolist(), *prices[columns.charges :].tolist()], strict=True)
-            value = fsum(item * other for item, other in told_of)  # the same sum on every machine
+            terms = zip((-cost).tolist(), [*charges.tolist(), *prices[columns.charges :].tolist()], strict=True)
+            value = fsum(item * other for item, other in terms)  # the same sum on every machine
             for cut in cuts:
                 if prices[cut.number] > cut.value + 1e-9:
                     self._cut(cut)

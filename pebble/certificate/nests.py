@@ -141,7 +141,7 @@ def _nest(text: str, size: dict[str, int], accesses: list[Access], at: str) -> N
     gone = sum(_met(b, left, windows) for a, b in zip(one[:-1], summed[:-1], strict=True) if a != b)
     shared = len(values) < len(inputs)
     symmetry = _renamings(inputs, out, size) if shared or windows else 1
-    if (shared and early) or not _told(inputs, out, windows):
+    if (shared and early) or not _determined(inputs, out, windows):
         symmetry = 0
     sides = None
     if len(inputs) == 2 and not shared and not windows and not early:
@@ -164,11 +164,11 @@ def _met(access: Access, size: dict[str, int], windows: tuple[Place, ...]) -> in
         count *= size[name]
     for window in windows:
         (a, y), (b, r) = window
-        told = {name for name in (y, r) if name in alone}
-        if len(told) == 2 or (told and window in access.sums):
+        determined = {name for name in (y, r) if name in alone}
+        if len(determined) == 2 or (determined and window in access.sums):
             count *= size[y] * size[r]
-        elif told:
-            count *= size[told.pop()]
+        elif determined:
+            count *= size[determined.pop()]
         elif window in access.sums:
             # of each remainder the sums of the quotients, without a gap
             apart_y, apart_r = min(b, size[y]), min(a, size[r])
@@ -186,7 +186,7 @@ def _separates(name: str, accesses: list[Access]) -> bool:
     return True
 
 
-def _told(inputs: list[Access], out: Access, windows: tuple[Place, ...]) -> bool:
+def _determined(inputs: list[Access], out: Access, windows: tuple[Place, ...]) -> bool:
     """Whether operands tell points of a window apart, and sums over a window's index are not shared."""
     for window in windows:
         names = {name for _, name in window}

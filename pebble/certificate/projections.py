@@ -51,14 +51,14 @@ def _coordinates(nest: Nest, first: list[str]) -> tuple[list[int], list[set[int]
                 known.add(low_y)
             if r in access.alone:
                 known.add(low_r)
-            told = [n for n, met in (("left", y in access.alone), ("right", r in access.alone)) if met]
+            determined = [n for n, met in (("left", y in access.alone), ("right", r in access.alone)) if met]
             if window in access.sums:
                 known.update((low_y, low_r))
-                told.append("sum")
-            if len(told) > 1:
+                determined.append("sum")
+            if len(determined) > 1:
                 known.update((one, two))
-            elif told:
-                known.add(one if told[0] == lead else two)
+            elif determined:
+                known.add(one if determined[0] == lead else two)
     return limits, fixed
 
 

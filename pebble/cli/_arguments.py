@@ -37,8 +37,8 @@ def add_parameters(
             _, texts = result.setdefault(parameter.name, (parameter, {}))
             texts.setdefault(parameter.help, []).append(owner)
     for name, (parameter, texts) in result.items():
-        told = {text: [owner for owner in who if owner not in unnamed] for text, who in texts.items()}
-        parts = [f"{', '.join(who)}: {text}" if any(who) else text for text, who in told.items() if who]
+        owners_of_text = {text: [owner for owner in who if owner not in unnamed] for text, who in texts.items()}
+        parts = [f"{', '.join(who)}: {text}" if any(who) else text for text, who in owners_of_text.items() if who]
         shown = "; ".join(parts) or argparse.SUPPRESS
         if parameter.kind == "flag":
             parser.add_argument(parameter.option, dest=f"parameter_{name}", action="store_true", help=shown)

@@ -85,7 +85,7 @@ def print_verdict(result: Ranking) -> None:
     where = f", {machine.name}" if machine is not None else f", {result.kernel.cache}"
     say(f"{result.workload.label}: {result.kernel.runs_and_why}{where}")
     if not result.orders:
-        say(f"interrupted before the first of {result.asked} schedules was done")
+        say(f"interrupted before the first of {result.requested} schedules was done")
         return
     best, least, floor = result.best, result.least, result.floor
     traffic = f"{_about(best)}{format_bytes(best.dram_bytes)}"
@@ -135,7 +135,7 @@ def print_short(result: Ranking, command: str) -> None:
         _output.say(f"~ from the first {least:.0%} of its loads or more; `pebble {command} --all` simulates all")
     if not result.complete:
         done = sum(len(element.alike) for element in result.orders)
-        _output.say(f"interrupted after {done} of {result.asked} schedules; the rest are missing")
+        _output.say(f"interrupted after {done} of {result.requested} schedules; the rest are missing")
     _output.say(f"trust     {_trust(result)}")
     _output.say(f"more      {more}bounds, floors and notes with --explain")
 

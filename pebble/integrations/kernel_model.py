@@ -148,7 +148,7 @@ class KernelTimes:
         blocks = max(work.blocks for work in self.family.kernel.work(self.workload, launch.tile))
         return min(fit.blocks_per_sm, ceil_div(blocks, self.machine.sms)) if fit.fits else 0
 
-    def glance(self, launch: Launch) -> float:
+    def estimate(self, launch: Launch) -> float:
         """Seconds if it moved the compulsory bytes and nobody waited for them; infinite for what an SM cannot hold."""
         blocks = self.at_once(launch)
         if not blocks:
@@ -156,13 +156,13 @@ class KernelTimes:
         return coarse_seconds(self.workload, launch.tile, launch.stages, self.machine.sms, blocks, self.rates)
 
     def seconds(self, launch: Launch) -> float:
-        """Seconds with the bytes that its order moves, where its family counts them; infinite as for `glance`.
+        """Seconds with the bytes that its order moves, where its family counts them; infinite as for `estimate`.
 
         Cost: 1 to 3 ms.
         """
         blocks = self.at_once(launch)
         if self.family.space is None or not blocks:
-            return self.glance(launch)
+            return self.estimate(launch)
         machine, tile = self.machine, self.family.cut_tile(launch.tile, self.workload)
         policy = machine.default_model.policy
         config = KernelConfig(tile, machine.sms, blocks, machine.l2_bytes, policy, WAVES, launch.stages)
@@ -177,12 +177,12 @@ class KernelTimes:
         well than what its order moves. Of equal times those with more bytes on the way come first. What is slower than
         ``most`` others at a glance is not looked at again.
         """
-        glances = [self.glance(launch) for launch in launches]
+        estimates = [self.estimate(launch) for launch in launches]
         best: dict[Launch, tuple[float, int, int]] = {}
         others: list[tuple[float, int, int]] = []
-        for i in sorted(range(len(launches)), key=glances.__getitem__):
+        for i in sorted(range(len(launches)), key=estimates.__getitem__):
             slowest = sorted(best.values())[most - 1][0] if len(best) >= most else math.inf
-            if glances[i] == math.inf or glances[i] > slowest:
+            if estimates[i] == math.inf or estimates[i] > slowest:
                 break
             launch, kernel = launches[i], launches[i]._replace(schedule="")
             timed = round(self.seconds(launch), _SAME), -launch.stages * launch.tile.bk, i

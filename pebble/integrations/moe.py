@@ -139,7 +139,7 @@ def _entry(mixture: Mixture, inside: int, sku: str, dtype: str, tokens: int) -> 
         for bm, bn, bk, stages, warps in product(ROWS, COLUMNS, DEPTHS, STAGES, WARPS)
         if bm < 2 * max(rows) or bm == ROWS[0]
     ]
-    taken = [sum(time.glance(launch) for time in times) for launch in launches]
+    taken = [sum(time.estimate(launch) for time in times) for launch in launches]
     alike = [i for i, seconds in enumerate(taken) if seconds <= _ALIKE * min(taken)]
     best = max(alike, key=lambda i: (_on_the_way(launches[i]), -launches[i].warps, -taken[i]))
     return Entry(launches[best], _group(middle, launches[best]), taken[best])

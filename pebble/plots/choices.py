@@ -50,7 +50,7 @@ class Stationarity:
         S, in values.
     depths : tuple of int
         The k that were tried.
-    moved : dict
+    traffic : dict
         A, B and C: values moved at each k.
     bounds : tuple of int
         The proved least at each k, values.
@@ -59,7 +59,7 @@ class Stationarity:
     gemm: Gemm
     capacity: int
     depths: tuple[int, ...]
-    moved: dict[str, tuple[int, ...]]
+    traffic: dict[str, tuple[int, ...]]
     bounds: tuple[int, ...]
 
     @property
@@ -70,7 +70,7 @@ class Stationarity:
     @property
     def winners(self) -> list[str]:
         """The operand that is best kept at each k; a tie goes to the first letter."""
-        return [min(self.moved, key=lambda name: (self.moved[name][i], name)) for i in range(len(self.depths))]
+        return [min(self.traffic, key=lambda name: (self.traffic[name][i], name)) for i in range(len(self.depths))]
 
     @property
     def switch(self) -> float | None:
@@ -88,9 +88,9 @@ class Stationarity:
                 "kappa": kappa,
                 "best": best,
                 "bound_elements": bound,
-                "best_over_bound": self.moved[best][i] / bound,
+                "best_over_bound": self.traffic[best][i] / bound,
             }
-            | {f"{name.lower()}_stationary_elements": traffic[i] for name, traffic in self.moved.items()}
+            | {f"{name.lower()}_stationary_elements": traffic[i] for name, traffic in self.traffic.items()}
             for i, (k, kappa, best, bound) in enumerate(at)
         ]
         return {"capacity_elements": self.capacity, "c_wins_from_kappa": self.switch, "depths": rows}
@@ -131,7 +131,7 @@ def plot_stationarity(result: Stationarity, ax: Axes | None = None) -> Axes:
     ax = axes(ax)
     outputs = result.gemm.m * result.gemm.n
     for name, (color, line) in _STYLES.items():
-        each = [traffic / outputs for traffic in result.moved[name]]
+        each = [traffic / outputs for traffic in result.traffic[name]]
         ax.plot(result.kappas, each, color=color, ls=line, lw=1.4, label=f"{name}-stationary")
     ax.plot(result.kappas, [bound / outputs for bound in result.bounds], color="black", lw=1, label="proved bound")
     log_axes(ax)

@@ -19,7 +19,7 @@ from pebble.reports.report import Report
 from pebble.reports.simulated_kernel import Bounded, SimulatedKernel, read_kernel, trace_bound
 from pebble.reports.target import MAX_SMS, chip_of, whole
 from pebble.timing.floor import TimeFloor
-from pebble.tuning import Progress, told_to, with_bar
+from pebble.tuning import Progress, as_progress, with_bar
 from pebble.tuning.advisors import TimedKernel
 from pebble.tuning.choice import Choice, choose
 from pebble.units import ceil_div, format_bytes
@@ -267,7 +267,7 @@ def advise(
     chip = chip_of(gpu, machine)
     count = chip.sms if sms is None else whole("--sms", sms, 1, min(MAX_SMS, chip.sms))
     family = kernel_family(workload)
-    choice = choose(workload, chip, count, told_to(progress))
+    choice = choose(workload, chip, count, as_progress(progress))
     advice = choice.best.advice
     tile, blocks, stages = str(advice.tile), advice.blocks_per_sm, advice.stages
     kernel = as_advised(read_kernel(workload, gpu=chip, tile=tile, sms=count, blocks_per_sm=blocks, stages=stages))

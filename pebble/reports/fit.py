@@ -91,7 +91,7 @@ class Fitted(NamedTuple):
     stages : int
     fit : Fit or None
         How it sits on an SM; None without a machine.
-    asked : TileShape
+    requested : TileShape
         As it was given, or the family's own.
     lacks : str
         What that one would need, where a half of it was taken; else empty.
@@ -102,7 +102,7 @@ class Fitted(NamedTuple):
     tile: TileShape
     stages: int
     fit: Fit | None
-    asked: TileShape
+    requested: TileShape
     lacks: str
     tile_from: str
     stages_from: str

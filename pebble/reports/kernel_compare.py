@@ -228,7 +228,7 @@ class Comparison(Report):
                 "both_tiles_hit_share": t.both_hit_share,
                 "ratio_to_lower_bound": self.ratio(t.dram_bytes),
                 "dirty_residue_bytes": t.residue_bytes,
-                **(asked.to_json() if (asked := self.requested.get(t.order)) else dict.fromkeys(KEYS)),
+                **(requested.to_json() if (requested := self.requested.get(t.order)) else dict.fromkeys(KEYS)),
                 **ranked_row(None if self.ranking is None else self.ranking.times.get(t.order)),
                 **({} if t.saved_bytes is None else {"saved_by_set_aside_bytes": t.saved_bytes}),
                 **{f"{name}_dram_bytes": traffic[t.order] for name, traffic in self.beside.items()},
@@ -351,7 +351,7 @@ def compare_kernels(
         notes.append(what_no_chip_holds(trace.capacity.bytes, kernel.target.machine))
     if wide:
         notes.append(f"the bounds and the best schedule are for partial sums in fp32: {PARTIAL_SUMS}")
-    done, others, asked, ranked, complete = simulate_all(workload, kernel, chosen, residual, progress(len(chosen)))
+    done, others, requested, ranked, complete = simulate_all(workload, kernel, chosen, residual, progress(len(chosen)))
     beside = {name: {t.order: by_name[t.order].dram_bytes for t in done} for name, by_name in others.items()}
     if kernel.target.machine is not None and peak_dram(kernel.target.machine) is not None:
         notes.append(BYTES_ALONE)
@@ -382,6 +382,6 @@ def compare_kernels(
         energy=energy,
         alternative_traffic=others,
         stateless=family.stateless_schedule(workload, trace.capacity.schedules(workload)),
-        requested=asked,
+        requested=requested,
         ranking=Ranking.of(workload, kernel, ranked, trace, len(chosen)),
     )

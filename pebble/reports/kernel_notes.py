@@ -35,9 +35,9 @@ def kernel_notes(workload: Workload, kernel: SimulatedKernel, schedules: Sequenc
 
 def _how_it_was_fitted(family: KernelFamily[Any, Any], workload: Workload, kernel: SimulatedKernel) -> Iterator[str]:
     fitted, text, machine = kernel.fitted, family.tile_text, kernel.target.machine
-    yield from cut_note(workload, fitted.asked)
+    yield from cut_note(workload, fitted.requested)
     if fitted.lacks:
-        own = family.cut_tile(fitted.asked, workload)
+        own = family.cut_tile(fitted.requested, workload)
         yield f"the tile {text(own)} would need {fitted.lacks}; {text(fitted.tile)} fits"
     if machine is not None and fitted.fit is not None and not fitted.fit.fits:
         why = why_not(kernel.tile, fitted.fit).why
@@ -47,8 +47,8 @@ def _how_it_was_fitted(family: KernelFamily[Any, Any], workload: Workload, kerne
 def cut_note(workload: Workload, tile: TileShape) -> tuple[str, ...]:
     """What a reader must know of a tile that is larger than the problem."""
     family = kernel_family(workload)
-    asked, own = (family.tile_text(shape) for shape in (tile, family.cut_tile(tile, workload)))
-    return () if own == asked else (f"the tile {asked} is larger than the problem and is cut short to {own}",)
+    requested, own = (family.tile_text(shape) for shape in (tile, family.cut_tile(tile, workload)))
+    return () if own == requested else (f"the tile {requested} is larger than the problem and is cut short to {own}",)
 
 
 def _how_its_blocks_run(kernel: SimulatedKernel) -> Iterator[str]:

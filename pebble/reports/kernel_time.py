@@ -174,7 +174,7 @@ def sustained_row(result: Sustained | None) -> dict[str, Any]:
         "joules_by": dict(result.joules),
         "watts": result.watts,
         "clock_mhz": result.clock_mhz,
-        **result.asked.to_json(),
+        **result.requested.to_json(),
     }
 
 

@@ -65,7 +65,7 @@ class Ranking:
         No order of this kernel moves less: proved.
     floor : TimeFloor or None
         No order of it takes less: proved at the vendor's peaks; None without a machine.
-    asked : int
+    requested : int
         Schedules that were asked for: more than ``orders`` have where it was interrupted.
     left_out : int
         Of these, such as were not simulated: they look slower at a glance, or a glance would take long.
@@ -76,7 +76,7 @@ class Ranking:
     orders: tuple[Ranked, ...]
     bound: Bounded
     floor: TimeFloor | None
-    asked: int
+    requested: int
     left_out: int = 0
 
     @classmethod
@@ -101,7 +101,7 @@ class Ranking:
     @property
     def complete(self) -> bool:
         """Whether all were done."""
-        return sum(len(order.alike) for order in self.orders) + self.left_out == self.asked
+        return sum(len(order.alike) for order in self.orders) + self.left_out == self.requested
 
     @property
     def timed(self) -> bool:

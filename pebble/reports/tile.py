@@ -19,7 +19,7 @@ from pebble.reports.report import Report
 from pebble.reports.target import MAX_SMS, chip_of, whole
 from pebble.schedules.tile import TileShape
 from pebble.timing.modelled import ModelledTime
-from pebble.tuning import Progress, silent, told_to, with_bar
+from pebble.tuning import Progress, as_progress, silent, with_bar
 from pebble.tuning.advisors import ADVISORS, Advice, Advisor, TimedKernel, Timer, best_timed, parse_advisor
 from pebble.tuning.choice import Question, chooser
 from pebble.units import ceil_div
@@ -237,7 +237,7 @@ by the model, bound by shared
     kernel_family(workload)
     chosen = parse_advisor(advisor)
     count = chip.sms if sms is None else whole("--sms", sms, 1, min(MAX_SMS, chip.sms))
-    show = told_to(progress)
+    show = as_progress(progress)
     timer = Timer(workload, chip, show)
     if own.get("tile") is not None:
         if advisor != _OURS:

@@ -34,15 +34,15 @@ from pebble.schedules.tables import TileTable
 from pebble.system.clock import Clock, check_seconds
 from pebble.tuning import (
     BYTES,
-    Asked,
     Objective,
     OtherLaunch,
     Progress,
     Scored,
     Search,
     SetAside,
+    TuningProblem,
+    as_progress,
     objective_of,
-    told_to,
     with_bar,
 )
 from pebble.units import format_bytes
@@ -158,9 +158,9 @@ class Tuning(Report):
     def summary(self) -> str:
         best, baseline = self.best, self.baseline
         traffic, bound = format_bytes(best.worst.dram_bytes), format_bytes(best.bound.bound.bytes)
-        told = self.objective.text
-        least = "" if self.objective.name == BYTES else f"{told(best.worst_value)} {self.objective.what}, "
-        beside = f"; common best {baseline.name} {told(baseline.worst_value)}" if baseline else ""
+        text = self.objective.text
+        least = "" if self.objective.name == BYTES else f"{text(best.worst_value)} {self.objective.what}, "
+        beside = f"; common best {baseline.name} {text(baseline.worst_value)}" if baseline else ""
         return (
             f"{self.workload.label}: {best.name}, tile {best.kernel.tile}, {least}moves {traffic}, {best.ratio:.2f}x "
             f"the bound of {bound}{beside} ({best.kernel.cache}, {', '.join(self.executions)})"
@@ -311,8 +311,8 @@ def tune(
         raise InputError("execution: expected robust instead, the executions to rank by, such as 'waves,dynamic-5'.")
     clock = Clock(check_seconds("--time-limit", time_limit))
     wanted = read_objective(objective, workload, options, robust)
-    asked = None if robust is None else (read_conditions(robust), ())
-    conditions, why = asked or default_conditions(workload, options, wanted != BYTES)
+    wanted_conditions = None if robust is None else (read_conditions(robust), ())
+    conditions, why = wanted_conditions or default_conditions(workload, options, wanted != BYTES)
     for condition in conditions:  # refused before any work is done for it
         check_execution(workload, options, condition)
     options["execution"] = conditions[0].execution.name
@@ -321,9 +321,9 @@ def tune(
     first = next(iter(kernels.values()))
     family.check(workload, first.config)
     spec = teller(workload, kernels)
-    least = objective_of(wanted, Asked(family, workload, first.config.sms, conditions), first.target.machine)
+    least = objective_of(wanted, TuningProblem(family, workload, first.config.sms, conditions), first.target.machine)
     configs = [kernel.config for kernel in kernels.values()]
-    search = Search(family, workload, configs, conditions, least, clock, told_to(progress))
+    search = Search(family, workload, configs, conditions, least, clock, as_progress(progress))
     search.run()
     return _tuning(search, list(kernels.values()), spec, options, why)
 

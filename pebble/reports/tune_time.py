@@ -16,7 +16,7 @@ from pebble.system.parallel import each
 from pebble.timing.power import Power, Sustained, power_of, sustained_if_measured
 from pebble.timing.sustained import Rates, sustained_rates
 from pebble.timing.waves import modelled_time
-from pebble.tuning import Candidate, Condition, as_moved
+from pebble.tuning import Candidate, Condition, timed_by_traffic
 from pebble.workloads.workload import Workload
 
 _NEAR = 1.01  # times the least by the bytes that are known: of these the one that moves least is simulated again
@@ -112,7 +112,8 @@ class Clocked(NamedTuple):
         candidate = Candidate(result.schedule, config)
         family = kernel_family(self.workload)
         return TunedTime(
-            result, *as_moved(family, self.workload, candidate, config, result.traffic[0], self.rates, self.power)
+            result,
+            *timed_by_traffic(family, self.workload, candidate, config, result.traffic[0], self.rates, self.power),
         )
 
     def by_waves(self, result: Tuned) -> TunedTime:
@@ -161,9 +162,9 @@ def tuned_times(
     least = min(timed.ranked_seconds for timed in quick.values())
     near = [timed.schedule for _, timed in sorted(quick.items()) if timed.ranked_seconds <= _NEAR * least]
     fastest = min(near, key=lambda s: s.traffic[0].dram_bytes)
-    asked = [best, baseline or best, fastest]
-    three = [clocked.by_bytes(schedule) for schedule in asked]
-    for at, timed in each(clocked.by_waves, asked, over=late):
+    schedules = [best, baseline or best, fastest]
+    three = [clocked.by_bytes(schedule) for schedule in schedules]
+    for at, timed in each(clocked.by_waves, schedules, over=late):
         three[at] = timed
     least_of_three = min(three, key=lambda single: single.ranked_seconds)  # in a tie the earlier one
     return TuneTimes(clocked.condition.name, three[0], three[1] if baseline else None, least_of_three)

@@ -157,10 +157,10 @@ def tried_beyond(search: Search, options: KernelOptions, best: Scored, baseline:
         try:
             check_execution(workload, options, condition)
             work = partial(measure, family, workload, condition=condition)
-            asked = [s.candidate for s in (best, baseline)]
-            traffic = {at: answer.dram_bytes for at, answer in each(work, asked, over=search.is_late)}
+            candidates = [s.candidate for s in (best, baseline)]
+            traffic = {at: answer.dram_bytes for at, answer in each(work, candidates, over=search.is_late)}
         except InputError:  # a family or a schedule that runs in waves only
             continue
-        if len(traffic) == len(asked):
+        if len(traffic) == len(candidates):
             results.append(Beyond(what, traffic[0], traffic[1]))
     return tuple(results)

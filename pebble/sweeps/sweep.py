@@ -20,7 +20,7 @@ from pebble.sweeps.plan import plan_of
 from pebble.sweeps.runner import Cluster, Local, Runner
 from pebble.sweeps.store import SweepStore, UnwritableError
 from pebble.sweeps.task import Batch, Task
-from pebble.sweeps.work import told_by
+from pebble.sweeps.work import task_fields
 from pebble.system.clock import interrupts_wait
 from pebble.system.files import shown
 from pebble.system.parallel import cores
@@ -173,7 +173,7 @@ class _Work:
 
 
 def _full(task: Task, row: Mapping[str, Any], attempts: int) -> dict[str, Any]:
-    spec = told_by(task.question)
+    spec = task_fields(task.question)
     return {**row, **spec, "task_id": task.id, "kind": task.kind, "task": task.text, "attempts": attempts}
 
 

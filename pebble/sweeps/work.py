@@ -83,7 +83,7 @@ def workload_of(question: Mapping[str, Any]) -> Workload:
     return workload
 
 
-def told_by(question: Mapping[str, Any]) -> dict[str, Any]:
+def task_fields(question: Mapping[str, Any]) -> dict[str, Any]:
     """What a row says of its task whether or not there is an answer."""
     if question["kind"] == GAME:
         values = {key: value for key, value in question["instance"].items() if key != "family"}

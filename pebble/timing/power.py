@@ -77,7 +77,7 @@ class Sustained:
         Of one launch, by what takes them: ``operations``, ``l2``, ``fabric``, ``dram``, ``static``.
     at_limit : bool
         Whether the limit of power holds the clock down.
-    asked : Requested
+    requested : Requested
         What L2 serves, and what crosses its fabric.
     """
 
@@ -85,7 +85,7 @@ class Sustained:
     clock_mhz: float
     joules: Mapping[str, float]
     at_limit: bool
-    asked: Requested
+    requested: Requested
 
     @property
     def total_joules(self) -> float:

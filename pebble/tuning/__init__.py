@@ -2,14 +2,21 @@
 
 from pebble.families.spaces.candidate import Candidate, Condition, measure, runnable
 from pebble.tuning.alternatives import OtherLaunch, SetAside, launches, set_asides
-from pebble.tuning.objectives import BYTES, NAMES, Asked, Objective, as_moved, default_objective, objective_of
-from pebble.tuning.progress import Progress, silent, told_to, with_bar
+from pebble.tuning.objectives import (
+    BYTES,
+    NAMES,
+    Objective,
+    TuningProblem,
+    default_objective,
+    objective_of,
+    timed_by_traffic,
+)
+from pebble.tuning.progress import Progress, as_progress, silent, with_bar
 from pebble.tuning.search import Scored, Search, space_of
 
 __all__ = [
     "BYTES",
     "NAMES",
-    "Asked",
     "Candidate",
     "Condition",
     "Objective",
@@ -18,7 +25,8 @@ __all__ = [
     "Scored",
     "Search",
     "SetAside",
-    "as_moved",
+    "TuningProblem",
+    "as_progress",
     "default_objective",
     "launches",
     "measure",
@@ -27,6 +35,6 @@ __all__ = [
     "set_asides",
     "silent",
     "space_of",
-    "told_to",
+    "timed_by_traffic",
     "with_bar",
 ]

@@ -37,7 +37,7 @@ class Look(NamedTuple):
     dram_bytes: float
 
 
-class Asked(NamedTuple):
+class TuningProblem(NamedTuple):
     """What a search is for.
 
     Attributes
@@ -106,8 +106,8 @@ class Bytes(Objective):
 
     name, what, unit = BYTES, "DRAM bytes", "MB"
 
-    def __init__(self, asked: Asked) -> None:
-        self.family, self.workload = asked.family, asked.workload
+    def __init__(self, problem: TuningProblem) -> None:
+        self.family, self.workload = problem.family, problem.workload
 
     def look(self, candidate: Candidate) -> Look:
         if self.family.space is None:
@@ -136,20 +136,22 @@ class Seconds(Objective):
 
     name, unit, tie, spread = TIME, "ms", 1.001, 0.15
 
-    def __init__(self, asked: Asked, machine: Machine) -> None:
-        self.family, self.workload, workload, sms = asked.family, asked.workload, asked.workload, asked.sms
-        self.free = any(condition.execution.is_asynchronous for condition in asked.conditions)
+    def __init__(self, problem: TuningProblem, machine: Machine) -> None:
+        self.family, self.workload, workload, sms = problem.family, problem.workload, problem.workload, problem.sms
+        self.free = any(condition.execution.is_asynchronous for condition in problem.conditions)
         self.rates = sustained_rates(machine, workload.dtype)
         self.power = power_of(machine, workload.dtype, sms)
         self.what = "modelled time" if self.power is None else "modelled sustained time"
 
     def look(self, candidate: Candidate) -> Look:
-        glance = quick_look(self.family, self.workload, candidate, self.rates, self.power, self.free)
-        return Look(self._of(glance.seconds, glance.sustained), glance.dram_bytes)
+        look = quick_look(self.family, self.workload, candidate, self.rates, self.power, self.free)
+        return Look(self._of(look.seconds, look.sustained), look.dram_bytes)
 
     def value(self, candidate: Candidate, condition: Condition, traffic: Traffic) -> float:
         config = condition.of(candidate.config)
-        seconds, again = as_moved(self.family, self.workload, candidate, config, traffic, self.rates, self.power)
+        seconds, again = timed_by_traffic(
+            self.family, self.workload, candidate, config, traffic, self.rates, self.power
+        )
         return self._of(seconds, again)
 
     def text(self, value: float) -> str:
@@ -173,11 +175,11 @@ class Joules(Seconds):
 
     name, unit = ENERGY, "J"
 
-    def __init__(self, asked: Asked, machine: Machine) -> None:
-        super().__init__(asked, machine)
+    def __init__(self, problem: TuningProblem, machine: Machine) -> None:
+        super().__init__(problem, machine)
         if self.power is None:
             raise InputError(
-                f"--objective: got energy for {machine.name} and {asked.workload.dtype}, expected time or bytes: "
+                f"--objective: got energy for {machine.name} and {problem.workload.dtype}, expected time or bytes: "
                 "joules are modelled for all SMs of an H100 or H200 and bf16 or fp16, where they were measured."
             )
         self.what = "modelled joules"
@@ -192,7 +194,7 @@ class Joules(Seconds):
         return f"{value:.4g}"
 
 
-def as_moved(
+def timed_by_traffic(
     family: KernelFamily[Any, Any],
     workload: Workload,
     candidate: Candidate,
@@ -213,7 +215,7 @@ def as_moved(
     return time.seconds, sustained_if_measured(program, config, time, power)
 
 
-def objective_of(name: str, asked: Asked, machine: Machine | None) -> Objective:
+def objective_of(name: str, problem: TuningProblem, machine: Machine | None) -> Objective:
     """The objective of that name.
 
     Raises
@@ -226,10 +228,10 @@ def objective_of(name: str, asked: Asked, machine: Machine | None) -> Objective:
     if name not in NAMES:
         raise UnknownNameError("objective", name, NAMES, "pebble tune --help")
     if name == BYTES:
-        return Bytes(asked)
+        return Bytes(problem)
     if machine is None:
         raise InputError(f"--objective: got {name} with --cache, expected --gpu or --machine, whose rates give a time.")
-    return (Joules if name == ENERGY else Seconds)(asked, machine)
+    return (Joules if name == ENERGY else Seconds)(problem, machine)
 
 
 def default_objective(machine: Machine | None, dtype: str) -> str:

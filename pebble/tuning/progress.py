@@ -16,7 +16,7 @@ def silent(what: str, done: int, total: int) -> None:
     """Progress that nobody watches."""
 
 
-def told_to(progress: Progress | bool) -> Progress:
+def as_progress(progress: Progress | bool) -> Progress:
     """The function that is called; of True and False one that does nothing."""
     return silent if isinstance(progress, bool) else progress
 

@@ -248,12 +248,12 @@ class Search:
             self.looks[fresh[i].key] = look
             self.progress(what, done, len(fresh))
 
-    def _simulate(self, what: str, candidates: Sequence[Candidate], begun: Sequence[Candidate] = ()) -> None:
+    def _simulate(self, what: str, candidates: Sequence[Candidate], started: Sequence[Candidate] = ()) -> None:
         """In full, a few at a time, under one condition after the other as long as one can be among the best.
 
-        ``begun``: what was simulated under the first condition before, and goes on with the others.
+        ``started``: what was simulated under the first condition before, and goes on with the others.
         """
-        fresh = [*begun, *(c for c in candidates if c.key not in self.scored)]
+        fresh = [*started, *(c for c in candidates if c.key not in self.scored)]
         keep = self._kept(fresh[0]) if fresh else self.keep
         for start in range(0, len(fresh), _AT_ONCE):
             left = fresh[start : start + _AT_ONCE]

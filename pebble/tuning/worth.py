@@ -22,7 +22,7 @@ from pebble.workloads.workload import Workload
 
 SAME = 1.01  # times as long is as fast: the model knows no better
 LIMIT = 0.8e9  # lines that are followed for an answer: a second and a half on one core
-AT_A_GLANCE = 3  # schedules that look fastest, simulated beside those in common use
+BY_ESTIMATE = 3  # schedules that look fastest, simulated beside those in common use
 _KEPT = 1024  # schedules of which the loads are kept: several questions of one command ask for the same
 _LOOKED_AT = 6  # times the limit, whole: a glance at more takes as long as simulating their first parts
 
@@ -107,8 +107,8 @@ def worth_simulating(
         candidate = Candidate(chosen[walks[at][0]], config)
         return quick_look(family, workload, candidate, rates, power).ranked_seconds
 
-    glance = dict(each(seconds, rest))
-    ranked = sorted((i for i in glance if glance[i] < math.inf), key=lambda i: glance[i])
-    room = max(AT_A_GLANCE, int(len(walks) * LIMIT / lines) - len(common) - 1)
-    kept = {*common, *(rest[i] for i in (*ranked[:room], *ranked[-1:]))}
+    estimates = dict(each(seconds, rest))
+    ranked = sorted((i for i in estimates if estimates[i] < math.inf), key=lambda i: estimates[i])
+    places = max(BY_ESTIMATE, int(len(walks) * LIMIT / lines) - len(common) - 1)
+    kept = {*common, *(rest[i] for i in (*ranked[:places], *ranked[-1:]))}
     return [walks[at] for at in sorted(kept)]

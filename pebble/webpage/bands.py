@@ -114,7 +114,7 @@ def height_of(ffn: Ffn, rows: int, capacity: int, width: int) -> dict[str, Any]:
     fields: dict[str, Any] = {"rows": rows, "bands": full + bool(rest), "moved_bytes": None, "room_bytes": None}
     weights = ffn.hidden * chain.weights_per_column
     if all(band is not None for band, _ in results):
-        traffic = sum((band.moved + weights) * count for band, count in results if band is not None)
+        traffic = sum((band.traffic + weights) * count for band, count in results if band is not None)
         fields |= {
             "moved_bytes": traffic * width,
             "room_bytes": max(band.peaks[0] for band, _ in results if band is not None) * width,

@@ -245,7 +245,7 @@ def _number(text: str) -> float:
     return value if 0 <= value < 1e30 else 0.0
 
 
-_ASKED = ("workload", "machine", "cache_bytes", "sms", "tile", "policy", "execution")
+_QUESTION = ("workload", "machine", "cache_bytes", "sms", "tile", "policy", "execution")
 
 
 @dataclass(frozen=True)
@@ -299,7 +299,7 @@ class Swept:
     """One store: its questions, those that leave most to gain first, its games, and how its rows ended."""
 
     title: str
-    asked: tuple[SweptQuestion, ...]
+    questions: tuple[SweptQuestion, ...]
     solved: tuple[Solved, ...]
     statuses: dict[str, int]
 
@@ -316,9 +316,9 @@ def swept(document: Document) -> Swept:
     groups: dict[tuple[str, ...], list[Fields]] = {}
     for row in rows:
         if "dram_bytes" in row and "workload" in row:
-            groups.setdefault(tuple(str(row.plain.get(key) or "") for key in _ASKED), []).append(row)
+            groups.setdefault(tuple(str(row.plain.get(key) or "") for key in _QUESTION), []).append(row)
     statuses = Counter(row.text("status", "done") for row in rows)
-    result = sorted((_asked(group) for group in groups.values()), key=lambda a: -(a.ratio or 0))
+    result = sorted((_question(group) for group in groups.values()), key=lambda a: -(a.ratio or 0))
     solved = [_solved(row) for row in rows if "workload" in row and "lower_bound_cost" in row]
     if len(result) + len(solved) > MAX_ROWS:
         raise InputError(
@@ -334,7 +334,7 @@ def _solved(row: Fields) -> Solved:
     return Solved(row.text("workload"), ", ".join(place), row.maybe("lower_bound_cost"), row.maybe("upper_bound_cost"))
 
 
-def _asked(rows: Iterable[Fields]) -> SweptQuestion:
+def _question(rows: Iterable[Fields]) -> SweptQuestion:
     ordered = sorted(rows, key=lambda row: row.number("dram_bytes"))
     best, worst = ordered[0], ordered[-1]
     place = [best.text("machine")] if "machine" in best else []

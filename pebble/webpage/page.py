@@ -172,7 +172,7 @@ def _sweep_section(documents: Sequence[Document]) -> _Section:
     for document in documents:
         if document.kind == "results":
             spec = swept(document)
-            count = len(spec.asked) + len(spec.solved)
+            count = len(spec.questions) + len(spec.solved)
             statuses = ", ".join(f"{count:,} {status}" for status, count in sorted(spec.statuses.items()))
             about = f"{count:,} question{'s' * (count != 1)}; rows: {statuses or 'none'}"
             result.parts.append(_article(spec.title, about, _swept_html(spec)))
@@ -180,7 +180,7 @@ def _sweep_section(documents: Sequence[Document]) -> _Section:
 
 
 def _swept_html(spec: Swept) -> str:
-    def asked(item: SweptQuestion) -> str:
+    def questions(item: SweptQuestion) -> str:
         ratio = "–" if item.ratio is None else f"{format_ratio(item.ratio)}×"
         others = f" and {item.ties - 1} that move the same" if item.ties > 1 else ""
         best = f"best of {item.orders}: {item.best}{others}"
@@ -197,7 +197,7 @@ def _swept_html(spec: Swept) -> str:
 
     body = ""
     for heads, rows in (
-        (("Workload", "Over bound", "Best moves"), [asked(each_item) for each_item in spec.asked]),
+        (("Workload", "Over bound", "Best moves"), [questions(each_item) for each_item in spec.questions]),
         (("Game", "Proved", "Found"), [solved(element) for element in spec.solved]),
     ):
         body += f'<div class="filtered"></div>{_table(heads, rows)}' if rows else ""

@@ -28,7 +28,7 @@ from pebble.workloads.workload import Workload
 SIDE = 24  # tiles on the longer side of the grid
 DEPTH = 4  # steps of k that are kept
 MAX_ORDERS = 12  # on a page
-MAX_ASKED = 48  # of which the walks are tried
+MOST_TRIED = 48  # of which the walks are tried
 _SM_POWERS = (1.0, 0.75, 0.5, 0.25, 0.0)  # of the share of the tiles that is left
 _LEAST_SMS = 4
 _MOST_BLOCKS, _MOST_TOUCHES = 5_000, 200_000
@@ -81,7 +81,7 @@ def walks_of(document: Document) -> Walks | None:
         return None
     traffic = {row.text("name"): traffic_of(row) for row in fields.parts("schedules")}
     names = sorted(traffic, key=lambda name: traffic[name])
-    requested = names if len(names) <= MAX_ASKED else [*names[: MAX_ASKED - 1], names[-1]]
+    requested = names if len(names) <= MOST_TRIED else [*names[: MOST_TRIED - 1], names[-1]]
     tile = TileShape.parse(kernel.text("tile"), 1)
     reduced = _reductions(family, workload, tile, kernel)
     tried = [_Reduced.of(family, *reduction, requested, traffic) for reduction in reduced]

@@ -203,8 +203,8 @@ class Nest:
     def distinct(self) -> bool:
         """Whether what a point meets tells it from every other, but for a symmetry; each product is then made once."""
         for dim in self.windows:
-            told = {index for access in self.inputs for index in access.plain} & {index for _, index in dim}
-            if len(told) + any(dim in access.windows for access in self.inputs) < 2:
+            determined = {index for access in self.inputs for index in access.plain} & {index for _, index in dim}
+            if len(determined) + any(dim in access.windows for access in self.inputs) < 2:
                 return False
         # an index of a window in one operand alone, and not of the output: sums over it could be shared
         for index in {index for dim in self.windows for _, index in dim} - self.output.indices:

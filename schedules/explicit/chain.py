@@ -95,7 +95,7 @@ class ChainBand:
         Size of a block along the other side (the last one is short), and their number.
     kept_first, kept_second : int
         Columns of A and of Y (``rows``), or rows of B and columns of D (``hidden``), that stay between blocks.
-    moved : int
+    traffic : int
         What transfers of these operands, and of H, count while the band runs.
     peaks : tuple of int
         Most that is held at once by each limit of the memory, without what is kept for the next band.
@@ -113,7 +113,7 @@ class ChainBand:
     blocks: int
     kept_first: int = 0
     kept_second: int = 0
-    moved: int = 0
+    traffic: int = 0
     peaks: tuple[int, ...] = ()
     spilled: int = 0
     wider: int = 0

@@ -23,7 +23,7 @@ from pebble.workloads.widths import FastMemory, Widths
 def best_band(chain: Chain, side: str, extent: int, memory: FastMemory, rule: str = "any") -> ChainBand | None:
     """The rule by which a band moves least of its own operands, or None when none fits.
 
-    ``moved`` counts, for ``rows``, A and Y (stored at least once) and, for ``hidden``, B and D.
+    ``traffic`` counts, for ``rows``, A and Y (stored at least once) and, for ``hidden``, B and D.
     """
     across, rows = (chain.f, True) if side == "rows" else (chain.m, False)
     counts = _block_counts(chain, side, extent, memory) if rule != "panel" else {across}
@@ -42,7 +42,7 @@ def best_band(chain: Chain, side: str, extent: int, memory: FastMemory, rule: st
         results += [band for n in range(fewest, fewest + 3) if (band := wider_band(chain, extent, n, memory))]
     if rule in ("any", "spill") and rows and (spilled := _spilled_band(chain, extent, memory)):
         results.append(spilled)
-    return min(results, key=lambda b: (b.moved, b.peaks), default=None)
+    return min(results, key=lambda b: (b.traffic, b.peaks), default=None)
 
 
 def _block_counts(chain: Chain, side: str, extent: int, memory: FastMemory) -> set[int]:
@@ -185,7 +185,7 @@ def _band(chain: Chain, side: str, extent: int, blocks: int, memory: FastMemory,
         traffic = extent * (w * (k + again * first) + cost.written * l + 2 * cost.partial * again * second)
     else:
         traffic = extent * w * (u * k + l + again * (u * first + second))
-    return replace(result, moved=traffic)
+    return replace(result, traffic=traffic)
 
 
 def _keeping(chain: Chain, side: str, band: ChainBand, memory: FastMemory) -> ChainBand:

@@ -223,9 +223,9 @@ def test_stationarity_is_the_schedules_own() -> None:
         single = Gemm(4096, 4096, k)
         best = in_values(best_gemm_schedule, single, 2**14)
         # plain blocks of one operand: the best schedule may mix them and turn corners
-        least = min(traffic[i] for traffic in result.moved.values())
+        least = min(traffic[i] for traffic in result.traffic.values())
         assert result.bounds[i] <= best.elements <= least <= 1.1 * best.elements
-        assert result.moved[result.winners[i]][i] == least
+        assert result.traffic[result.winners[i]][i] == least
     assert result.switch is not None and 1.5 < result.switch < 2.5  # 1 + kappa^2 meets 1 + 2 kappa at 2
     assert result.winners[0] == "A" and result.winners[-1] == "C"
 

@@ -64,7 +64,7 @@ def test_at_the_limit_the_power_is_the_limit_and_its_parts_add_up(orders: list[T
 
 
 def test_without_a_limit_a_run_takes_as_long_as_a_launch(orders: list[TimedSchedule]) -> None:
-    time, requested = orders[0].time, again(orders[0]).asked
+    time, requested = orders[0].time, again(orders[0]).requested
     free = at_limit(time, 2 * 8192**3, requested, power()._replace(limit_watts=1e9))
     assert free.clock_mhz == REFERENCE_MHZ and not free.at_limit
     assert free.seconds == pytest.approx(time.seconds, rel=0.01)
@@ -73,7 +73,7 @@ def test_without_a_limit_a_run_takes_as_long_as_a_launch(orders: list[TimedSched
 
 @pytest.mark.parametrize("more", ["request_bytes", "fabric_bytes"])
 def test_more_bytes_never_take_less_time_or_energy(orders: list[TimedSchedule], more: str) -> None:
-    time, requested = orders[0].time, again(orders[0]).asked
+    time, requested = orders[0].time, again(orders[0]).requested
     less = at_limit(time, 2 * 8192**3, requested, power())
     grown = at_limit(time, 2 * 8192**3, replace(requested, **{more: 2 * getattr(requested, more)}), power())
     assert grown.seconds > less.seconds and grown.total_joules > less.total_joules
@@ -82,7 +82,7 @@ def test_more_bytes_never_take_less_time_or_energy(orders: list[TimedSchedule], 
 
 
 def test_a_kernel_that_takes_more_cycles_takes_longer_but_less_than_so_many(orders: list[TimedSchedule]) -> None:
-    time, requested = orders[0].time, again(orders[0]).asked
+    time, requested = orders[0].time, again(orders[0]).requested
     fast, slow = (at_limit(time, 2 * 8192**3, requested, power(), cycles) for cycles in (1.0, BLOCK_A_TILE))
     assert fast.seconds < slow.seconds < BLOCK_A_TILE * fast.seconds
     assert slow.clock_mhz > fast.clock_mhz

@@ -270,7 +270,7 @@ def test_a_sweep_is_told_question_by_question(tmp_path: Path, monkeypatch: pytes
     path = tmp_path / "rows.json"
     path.write_text(json.dumps(document))
     result = swept(read_document(path))
-    assert [(a.where.split(",")[0], a.orders, a.best, a.ratio) for a in result.asked] == [
+    assert [(a.where.split(",")[0], a.orders, a.best, a.ratio) for a in result.questions] == [
         ("l4", 1, "row", 4.0),
         ("a40", 2, "hilbert", 1.5),
     ]

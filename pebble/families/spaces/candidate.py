@@ -80,10 +80,10 @@ def measure(
     """What it moves, through another cache model if one is given; errors as `KernelFamily.simulate`."""
     there = condition.of(candidate.config)
     there = replace(there, policy=policy or there.policy)
-    return moved(family, workload, runnable(workload, candidate), there)
+    return traffic_of(family, workload, runnable(workload, candidate), there)
 
 
-def moved(family: KernelFamily[Any, Any], workload: Workload, schedule: Any, config: KernelConfig) -> Traffic:
+def traffic_of(family: KernelFamily[Any, Any], workload: Workload, schedule: Any, config: KernelConfig) -> Traffic:
     """What a named schedule or a table moves."""
     if isinstance(schedule, TileTable):
         return simulate_table(schedule, config)
@@ -116,7 +116,7 @@ def estimated_traffic(
                 workload, quick
             ):
                 return None
-            return moved(family, workload, schedule, quick)
+            return traffic_of(family, workload, schedule, quick)
         except InputError:
             continue
     return None

@@ -21,7 +21,7 @@ from pebble.traces.jit import inner, jit
 
 NO_WAY = 1 << 28
 # columns of Shares.limits
-MOST, MOST_OTHERS, LAYERS, TOLD = range(4)
+MOST, MOST_OTHERS, LAYERS, BY_NUMBER = range(4)
 
 
 class Shares(NamedTuple):
@@ -89,15 +89,15 @@ def _touched(rules: Rules, live: np.uint64, done: np.uint64) -> np.uint64:
 
 
 @inner
-def _begun(rules: Rules, values: np.uint64, done: np.uint64) -> np.uint64:
+def _initialised(rules: Rules, values: np.uint64, done: np.uint64) -> np.uint64:
     """Of some values, those that done tasks updated."""
-    begun = ZERO
+    initialised = ZERO
     while values:
         x = lowest(values)
         values &= values - ONE
         if rules.updates[x] & done:
-            begun |= ONE << np.uint64(x)
-    return begun
+            initialised |= ONE << np.uint64(x)
+    return initialised
 
 
 @jit
@@ -127,16 +127,16 @@ def _price(rules: Rules, ideals: Ideals, shares: Shares, i: int, t: int) -> None
     j = ideals.numbers[j, kept.CANON]
     target = ONE << np.uint64(x)
     touched = _touched(rules, live, done)
-    begun = _begun(rules, touched, done)
+    initialised = _initialised(rules, touched, done)
     fresh = rules.masks[INPUTS] & target == ZERO and rules.updates[x] & done == ZERO
-    wanted, soiled = popcount(needs & touched), popcount(needs & begun)
+    wanted, soiled = popcount(needs & touched), popcount(needs & initialised)
     new = popcount(needs) - wanted - (1 if fresh else 0)  # loaded in any case
     finished = rules.updates[x] & ~after == ZERO and rules.masks[OUTPUTS] & target != ZERO
     dying = popcount(needs & ~later)
-    spent = popcount(needs & begun & (~later | target))  # dirty ones that are no more, or are dirty anew
+    spent = popcount(needs & initialised & (~later | target))  # dirty ones that are no more, or are dirty anew
     dirtied = 1 if later & target and not finished else 0
-    others_keep, others_soil = popcount(touched & later & ~target), popcount(begun & later & ~needs)
-    idle = popcount(begun & ~needs)
+    others_keep, others_soil = popcount(touched & later & ~target), popcount(initialised & later & ~needs)
+    idle = popcount(initialised & ~needs)
     capacity, unit = rules.sizes[CAPACITY], rules.sizes[UNIT]
     across, layers = capacity + 1, shares.limits[LAYERS]
     counts = signed_bit(shares.counted[0], t)
@@ -151,7 +151,7 @@ def _price(rules: Rules, ideals: Ideals, shares: Shares, i: int, t: int) -> None
         may = layers == 1 or own + counts <= shares.limits[MOST]
         leave = layers == 1 or others + counts <= shares.limits[MOST_OTHERS]
         for red in range(min(capacity, popcount(touched)) + 1):
-            for dirty in range(min(red, popcount(begun)) + 1):
+            for dirty in range(min(red, popcount(initialised)) + 1):
                 best = shares.table[(row + red) * across + dirty]
                 if may:
                     passed = min(wanted, red)

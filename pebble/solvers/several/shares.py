@@ -58,17 +58,17 @@ from pebble.solvers.several.rules import (
     read_rules,
 )  # fmt: skip
 from pebble.solvers.several.rules import FULL as FULL_TASKS
-from pebble.solvers.several.share_counts import MOST as MOST_OWN
 from pebble.solvers.several.share_counts import (
+    BY_NUMBER,
     MOST_OTHERS,
     NO_WAY,
-    TOLD,
     Shares,
     enter_ideals,
     fill,
     rest_of,
     signed_bit,
 )  # fmt: skip
+from pebble.solvers.several.share_counts import MOST as MOST_OWN
 from pebble.solvers.several.states import CLEAN, COUNTS, DONE, LEVEL, RED, STATES, States, canonical, slot_of, wait
 from pebble.solvers.several.steps import do, leaving, settle
 from pebble.traces.jit import inner, jit
@@ -88,7 +88,7 @@ def _enter(rules: Rules, ideals: Ideals, states: States, shares: Shares, s: int,
     if i < 0:
         return False
     cost += paid
-    if shares.limits[TOLD]:
+    if shares.limits[BY_NUMBER]:
         words[COUNTS] += np.uint64(popcount(words[DONE] & ~before & counted))
     own = signed(words[COUNTS])
     rest = rest_of(rules, ideals, shares, i, own, words)
@@ -143,7 +143,7 @@ def _own(rules: Rules, ideals: Ideals, states: States, shares: Shares, s: int, t
     base[:] = states.now
     cost = signed(states.costs[s]) + _others(rules, shares, base, tasks)
     counted, own = shares.counted[0], signed(base[COUNTS])
-    mine = signed_bit(counted, t) if shares.limits[TOLD] else 0
+    mine = signed_bit(counted, t) if shares.limits[BY_NUMBER] else 0
     if own + mine > shares.limits[MOST_OWN] or popcount(base[DONE] & counted) - own > shares.limits[MOST_OTHERS]:
         return True
     i = find_ideal(rules, ideals, base[DONE])
@@ -269,9 +269,9 @@ class ShareBound:
         proved = self._search(0, over) if self.layers == 1 else 0
         return proved if proved >= self.target else max(proved, self._search(1, over))
 
-    def _search(self, told: int, over: Callable[[], bool]) -> int:
+    def _search(self, by_number: int, over: Callable[[], bool]) -> int:
         """What one search proves; it tells shares of different numbers of tasks apart or not."""
-        self.shares.limits[TOLD], self.shares.least[:] = told, NO_WAY
+        self.shares.limits[BY_NUMBER], self.shares.least[:] = by_number, NO_WAY
         self.states = at.make_states(self.most_states, 1, _LEVELS)
         proved, status = 0, RUNNING
         while status in (RUNNING, GROW) and proved < self.target and not over():
@@ -304,7 +304,7 @@ class ShareBound:
     def _proved(self) -> tuple[int, bool]:
         """The bound as far as the search came, and whether it can rise no more."""
         level, price, number = int(self.states.counts[LEVEL]), self.target, self.number
-        if not self.shares.limits[TOLD]:
+        if not self.shares.limits[BY_NUMBER]:
             found = min(level, int(self.shares.least[0]))
             return -(-self.sms * found // number) - (self.sms - 1) * price, found < level
         least = [int(cost) for cost in self.shares.least]

@@ -204,11 +204,11 @@ def main(make_problem, about, table, programs):
             "--tile may avoid it.",
             file=sys.stderr,
         )
-    print(json.dumps(found) if args.json else told(found))
+    print(json.dumps(found) if args.json else as_text(found))
     return int(found.get("error", 0.0) > LIMIT)
 
 
-def told(found):
+def as_text(found):
     """What was found, in lines."""
     lines = [f"{found['schedule']}, {found['workload']}, on {found['gpu']}" + f", {found['how']}"]
     if "error" in found:
