@@ -42,8 +42,8 @@ def launches_like(family: str, chip: str, execution: str, milliseconds: float) -
     >>> launches_like("ffn", "h200-sxm-141gb", "waves", 1e4) is launches_like("ffn", "a40", "waves", 3.0) is None
     True
     """
-    found = _known().get((family, chip, execution))
-    return found if found is not None and found.least_ms <= milliseconds <= found.most_ms else None
+    result = _known().get((family, chip, execution))
+    return result if result is not None and result.least_ms <= milliseconds <= result.most_ms else None
 
 
 @cache

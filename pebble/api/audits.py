@@ -166,22 +166,22 @@ def _loaded(torch: Any, path: Path, name: str) -> tuple[Any, Any]:
     sys.modules[spec.name] = loaded
     try:
         spec.loader.exec_module(loaded)
-        found = vars(loaded).get(name)
-        if found is None:
+        result = vars(loaded).get(name)
+        if result is None:
             raise InputError(f"audit: {path} has no {name!r}, expected a module, a class of modules or a function.")
-        return _made(torch, found, loaded), _called(vars(loaded), ("get_inputs", "example_inputs"))
+        return _made(torch, result, loaded), _called(vars(loaded), ("get_inputs", "example_inputs"))
     finally:
         del sys.modules[spec.name]
 
 
-def _made(torch: Any, found: Any, loaded: Any) -> Callable[..., Any]:
-    if isinstance(found, type) and issubclass(found, torch.nn.Module):
+def _made(torch: Any, member: Any, loaded: Any) -> Callable[..., Any]:
+    if isinstance(member, type) and issubclass(member, torch.nn.Module):
         given = _called(vars(loaded), ("get_init_inputs",)) or ()
-        module: Callable[..., Any] = found(**given) if isinstance(given, dict) else found(*given)
+        module: Callable[..., Any] = member(**given) if isinstance(given, dict) else member(*given)
         return module
-    if not callable(found):
-        raise InputError(f"audit: got a {type(found).__name__}, expected a module, a class of modules or a function.")
-    made: Callable[..., Any] = found
+    if not callable(member):
+        raise InputError(f"audit: got a {type(member).__name__}, expected a module, a class of modules or a function.")
+    made: Callable[..., Any] = member
     return made
 
 

@@ -159,7 +159,7 @@ def separate_bound(terms: Accounting, capacity: int) -> LowerBound:
             f"separate kernels: got a {terms.workload.family}, which is one kernel, expected ffn or attention."
         )
     _, least = zip(*chain.kernels, strict=True)
-    kernels = tuple(found for uses in kernel_uses(chain) if (found := best_of(uses, Goal(capacity))))
+    kernels = tuple(result for uses in kernel_uses(chain) if (result := best_of(uses, Goal(capacity))))
     best = Kernels(SEPARATE_LINES if any(proof.rank for proof in kernels) else SEPARATE, kernels, least)
     if best.elements == sum(least):
         best = replace(best, method=terms.compulsory_kernels)

@@ -163,8 +163,8 @@ class Projections(Use):
         for h in {max(1, min(self.points, int(middle) + step)) for step in (-1, 0, 1, 2)}:
             share = self.points // h - self.symmetry + 1
             if share >= 1:
-                found = ByProjections(self, capacity, h, self.weights(share))
-                best = max(best, found, key=lambda proof: proof.elements)
+                result = ByProjections(self, capacity, h, self.weights(share))
+                best = max(best, result, key=lambda proof: proof.elements)
         return best
 
     def _rough(self, h: float, capacity: int) -> float:
@@ -242,10 +242,10 @@ def _interior(rows: Any, rest: Any, z: Any, d: int) -> tuple[Any, float]:
         system[size, :size] = system[:size, size] = equality
         centred = values - rows.T @ (target / slack) - theta * equality
         try:
-            found = np.linalg.solve(system, np.concatenate([-centred, [0.0]]))
+            result = np.linalg.solve(system, np.concatenate([-centred, [0.0]]))
         except np.linalg.LinAlgError:
             break
-        step = found[:size]
+        step = result[:size]
         change = rows @ step
         turn = target / slack - multipliers - multipliers / slack * change
         reach = min(1.0, 1 / max(1e-9, float(np.abs(step).max())))
@@ -254,7 +254,7 @@ def _interior(rows: Any, rest: Any, z: Any, d: int) -> tuple[Any, float]:
             reach = min(reach, float((0.99 * at[falling] / -moved[falling]).min(initial=1.0)))
         z += reach * step
         multipliers = multipliers + reach * turn
-        theta -= reach * float(found[size])
+        theta -= reach * float(result[size])
         slack = rows @ z - rest
     return multipliers, theta
 

@@ -118,8 +118,8 @@ class Layers:
         """2^64 times what a slice moves at least, for all mu and D_1 of a cell."""
         totals: Corners = (0,) * 4
         for a, b in self.strips():
-            found = self._strip(cell, a, b, _HALVINGS)
-            totals = tuple(map(sum, zip(totals, found, strict=True)))
+            result = self._strip(cell, a, b, _HALVINGS)
+            totals = tuple(map(sum, zip(totals, result, strict=True)))
         return min(totals) // 2
 
     def behind(self, cell: Cell) -> int:

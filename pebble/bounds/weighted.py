@@ -46,8 +46,8 @@ def in_bytes(problem: Accounting, bound: LowerBound, memory: FastMemory) -> Lowe
     kernels = tuple(kernel.bound(memory.bytes, kernel.least) for kernel in problems)
     if len(problems) == 1:  # a search pays where it proves more than all that is known
         (only,), floor = problems, max(bound.bytes // problem.groups, kernels[0].bytes)
-        if (found := only.bound(memory.bytes, floor, slow=True)).proof is not None:
-            kernels = (found,)
+        if (result := only.bound(memory.bytes, floor, slow=True)).proof is not None:
+            kernels = (result,)
     chain = problem.chain
     proof = WeightedBound(memory.widths, kernels, bound, chained=chain is not None)
     if proof.bytes <= bound.bytes:

@@ -214,7 +214,7 @@ def _renamings(inputs: list[Access], out: Access, size: dict[str, int]) -> int:
     if many > MAX_RENAMINGS:
         return 0
     before = sorted(inputs)
-    found = 0
+    result = 0
     for orders in product(*(permutations(names) for names in kinds.values())):
         new = {a: b for old, order in zip(kinds.values(), orders, strict=True) for a, b in zip(old, order, strict=True)}
         after = [
@@ -223,5 +223,5 @@ def _renamings(inputs: list[Access], out: Access, size: dict[str, int]) -> int:
             )
             for x in inputs
         ]
-        found += sorted(after) == before
-    return found
+        result += sorted(after) == before
+    return result

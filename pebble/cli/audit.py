@@ -93,10 +93,10 @@ def _print(result: Audit, top: int) -> None:
         say(f"{len(result.floors) - len(shown)} operations that move less: --top N")
     if result.written_out:
         print()
-    for found in result.written_out[:3]:
+    for case in result.written_out[:3]:
         say(
-            f"attention is written out in {', '.join(found.operations)}: {format_bytes(found.alone_bytes)} at least in "
-            f"kernels of their own, {format_bytes(found.fused_bytes)} in one"
+            f"attention is written out in {', '.join(case.operations)}: {format_bytes(case.alone_bytes)} at least in "
+            f"kernels of their own, {format_bytes(case.fused_bytes)} in one"
         )
     if result.between:
         print()

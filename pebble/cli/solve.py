@@ -195,9 +195,9 @@ def _certify(result: Solution, args: argparse.Namespace, limit: float, stop: thr
         )
 
 
-def _print(found: Solution) -> None:
-    say, result, memory = _output.say, found.result, found.memory
-    say(f"{found.label}, {shown_memories(found.capacity, result.buffers)}, {result.variant}")
+def _print(solution: Solution) -> None:
+    say, result, memory = _output.say, solution.result, solution.memory
+    say(f"{solution.label}, {shown_memories(solution.capacity, result.buffers)}, {result.variant}")
     say(f"lower bound  {shown_cost(result.lower_bound, memory)} ({', '.join(result.proof)}): no pebbling costs less")
     if result.upper_bound is None:
         say("upper bound  none: no pebbling found")
@@ -208,7 +208,7 @@ def _print(found: Solution) -> None:
     for note in memory.notes:
         say(f"note: {note}")
     if result.buffers.memories > 1 and memory.in_bytes:
-        _print_on_sms(found)
+        _print_on_sms(solution)
     elif result.moves:
         print()
         first = result.moves[:_SHOWN_MOVES]

@@ -183,9 +183,9 @@ class _Reader:
     def _item(self, node: Any) -> None:
         source, index = node.args
         views = self.builder.views
-        found = views.get(f"{source.name}.{index}") or (views.get(source.name) if index == 0 else None)
-        if found is not None:
-            views[node.name] = found
+        result = views.get(f"{source.name}.{index}") or (views.get(source.name) if index == 0 else None)
+        if result is not None:
+            views[node.name] = result
 
     def _operation(self, node: Any, name: str, sources: Sequence[View]) -> None:
         value = node.meta.get("val")

@@ -122,18 +122,18 @@ class Graph:
         for use in self.outputs:
             need(use, "all")
         for operation in reversed(self.operations):
-            found = []
+            wanted = []
             for use in operation.writes:
                 parts = pieces.get(use.tensor, [])
                 covered = sum(self.tensors[name].elements for name in parts if name in levels)
                 if parts and covered == use.elements:
-                    found.append(max(levels[name] for name in parts))
+                    wanted.append(max(levels[name] for name in parts))
                 if use.tensor in levels:
-                    found.append(levels[use.tensor])
-            if found:
-                result[operation.name] = min(found)
+                    wanted.append(levels[use.tensor])
+            if wanted:
+                result[operation.name] = min(wanted)
                 for use in operation.reads if operation.known else ():
-                    need(use, min(found))
+                    need(use, min(wanted))
         return result
 
     @cached_property
@@ -153,8 +153,8 @@ class Graph:
                     result[operation.name][name] = max(0, read - less)
         for operation in self.operations:
             for name in {use.tensor for use in operation.writes} & self.stored:
-                found = [use for use in self.outputs if self.root(use.tensor) == name]
-                result[operation.name][name] = self.bytes_of(found)
+                results = [use for use in self.outputs if self.root(use.tensor) == name]
+                result[operation.name][name] = self.bytes_of(results)
         return result
 
 

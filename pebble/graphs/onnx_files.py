@@ -68,9 +68,9 @@ class _Reader:
         return self.builder.graph([v.name for v in self.graph.output if v.name in self.builder.views])
 
     def _shape(self, name: str) -> Shape:
-        found = self.types.get(name)
-        dims = [] if found is None else list(found.shape.dim)
-        if found is None or not found.HasField("shape") or any(not dim.HasField("dim_value") for dim in dims):
+        result = self.types.get(name)
+        dims = [] if result is None else list(result.shape.dim)
+        if result is None or not result.HasField("shape") or any(not dim.HasField("dim_value") for dim in dims):
             raise InputError(f"audit: the shape of {name!r} is not fixed, expected whole numbers for every dimension.")
         return tuple(dim.dim_value for dim in dims)
 

@@ -189,8 +189,8 @@ class KernelTimes:
             first = min(timed, best.get(kernel, timed))
             others += [max(timed, best[kernel])] if kernel in best else []
             best[kernel] = first
-        found = sorted(best.values()) + sorted(others)
-        return [i for seconds, _, i in found[:most] if seconds < math.inf]
+        result = sorted(best.values()) + sorted(others)
+        return [i for seconds, _, i in result[:most] if seconds < math.inf]
 
 
 def fastest_launches(gpu: str, workload: Workload, launches: Sequence[Launch], most: int) -> list[int] | None:

@@ -133,13 +133,13 @@ def perf_model(
     sku = None if gpu is None else load_machine(gpu).sku
 
     def milliseconds(**values: Any) -> float:
-        found = _read(kernel, sku, dtype, [values])
-        if found is None:
+        result = _read(kernel, sku, dtype, [values])
+        if result is None:
             return 0.0
         try:
-            return KernelTimes(*found[:2]).seconds(found[2][0]) * 1e3
+            return KernelTimes(*result[:2]).seconds(result[2][0]) * 1e3
         except PebbleError as error:
-            LOG.debug("%s is not modelled: %s", found[1].label, error)
+            LOG.debug("%s is not modelled: %s", result[1].label, error)
             return 0.0
 
     return milliseconds
@@ -179,8 +179,8 @@ def prune(
     def kept(configs: list[C], named_args: Values, **others: Any) -> list[C]:
         values = {**named_args, **others}
         most = round(keep) if keep >= 1 else max(2, ceil(keep * len(configs)))
-        found = _read(kernel, sku, dtype, [{**values, **_parameters(config)} for config in configs])
-        best = None if found is None else fastest_launches(*found, most)
+        result = _read(kernel, sku, dtype, [{**values, **_parameters(config)} for config in configs])
+        best = None if result is None else fastest_launches(*result, most)
         return [configs[i] for i in best] if best else configs
 
     return kept

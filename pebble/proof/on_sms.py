@@ -61,13 +61,13 @@ def sm_certificate(given: Accounting, capacity: int, buffers: BufferModel) -> di
     model: dict[str, Any] = {"kind": buffers.kind}
     ways = groupings(buffers.net) if buffers.kind == "connected" else (Grouping(1, (Fraction(0),)),)
     arcs = {way.sms: _apart(spec, way.sms * capacity) for way in ways if way.sms < sms}
-    result = {sms: single, **{size: max(single, spec.groups * found.elements) for size, found in arcs.items()}}
+    result = {sms: single, **{size: max(single, spec.groups * proof.elements) for size, proof in arcs.items()}}
     value, multipliers = best_program([result[way.sms] for way in ways], ways, buffers.omega)
     used = {way.sms: y for way, y in zip(ways, multipliers, strict=True) if y}
     if buffers.kind == "connected":
         model |= {"omega": str(buffers.omega), "topology": buffers.topology}
     ring = buffers.kind == "connected" and buffers.topology == "ring"
-    best = {size: found for size, found in sorted(arcs.items()) if not ring or size == 1 or size in used}
+    best = {size: proof for size, proof in sorted(arcs.items()) if not ring or size == 1 or size in used}
     claim = {
         "claim": "lower bound on SMs",
         "sms": sms,
@@ -76,7 +76,7 @@ def sm_certificate(given: Accounting, capacity: int, buffers: BufferModel) -> di
         "elements": floor(value),
         "bytes": floor(spec.workload.narrowest_bytes * value) + bytes_at_least(spec.workload, 0),
         "as_one": proof,
-        "groups": [{"sms": size, "proof": found.claim()} for size, found in best.items()],
+        "groups": [{"sms": size, "proof": proof.claim()} for size, proof in best.items()],
     }
     if ring:
         claim["program"] = [{"sms": size, "multiplier": str(y)} for size, y in used.items()]

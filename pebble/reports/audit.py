@@ -246,10 +246,10 @@ class Audit(Report):
         for softmax in (operation for operation in graph.operations if operation.kind == "softmax"):
             back, here = [softmax], softmax
             while here.kind in ("softmax", "elementwise") and here.reads:
-                found = writers.get(graph.root(here.reads[0].tensor))
-                if found is None:
+                result = writers.get(graph.root(here.reads[0].tensor))
+                if result is None:
                     break
-                here = found
+                here = result
                 back.append(here)
             onward, there = list[Operation](), softmax
             while there.kind in ("softmax", "elementwise"):

@@ -138,15 +138,15 @@ class Nest:
     def batch(self) -> frozenset[str]:
         """Indices that stand alone in every array, in one place of each: their values share nothing."""
         inside = {index for dim in self.windows for _, index in dim}
-        found = []
+        result = []
         for index in self.size:
             places = dict[str, set[tuple[int, ...]]]()
             for access in self.accesses:
                 at = tuple(n for n, dim in enumerate(access.dims) if dim == ((1, index),))
                 places.setdefault(access.array, set()).add(at)
             if index not in inside and all(len(at) == 1 and () not in at for at in places.values()):
-                found.append(index)
-        return frozenset(found)
+                result.append(index)
+        return frozenset(result)
 
     @property
     def groups(self) -> int:

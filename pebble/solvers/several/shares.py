@@ -305,8 +305,8 @@ class ShareBound:
         """The bound as far as the search came, and whether it can rise no more."""
         level, price, number = int(self.states.counts[LEVEL]), self.target, self.number
         if not self.shares.limits[BY_NUMBER]:
-            found = min(level, int(self.shares.least[0]))
-            return -(-self.sms * found // number) - (self.sms - 1) * price, found < level
+            result = min(level, int(self.shares.least[0]))
+            return -(-self.sms * result // number) - (self.sms - 1) * price, result < level
         least = [int(cost) for cost in self.shares.least]
         known = [cost <= level for cost in least]
         # a level is not done with while states wait in it

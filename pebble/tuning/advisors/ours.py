@@ -204,7 +204,7 @@ def kernels_that_fit(
     ``blocks_per_sm`` and ``stages`` where they are asked for; by default what looks fastest, of two stages at least
     where two of any tile fit. ``least``: the least side of a tile in a problem that is larger.
     """
-    alone, found = [], False
+    alone, result = [], False
     workload, machine, family = timer.workload, timer.machine, timer.family
     schedule = family.parse_schedule(family.baseline[0])
     for tile in _tiles(timer, least):
@@ -231,9 +231,9 @@ def kernels_that_fit(
             if stages is None and held < 2:
                 alone.append(kernel)
                 break
-            found = True
+            result = True
             yield kernel
-    if not found:
+    if not result:
         yield from alone
 
 

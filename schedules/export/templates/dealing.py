@@ -21,13 +21,13 @@ def parts_of(table, programs, alike=()):
 
 def dealt_evenly(slots, programs):
     """The same slots in the same order, each for the program that has the fewest k steps so far."""
-    loads, found = [(0, program) for program in range(programs)], []
+    loads, result = [(0, program) for program in range(programs)], []
     for steps in slots[:, 4].tolist():
         load, program = loads[0]
         heapq.heapreplace(loads, (load + steps, program))
-        found.append(program)
+        result.append(program)
     wave = torch.arange(len(slots)) // programs
-    return torch.column_stack([slots[:, :9], wave, torch.tensor(found, dtype=torch.int64)])
+    return torch.column_stack([slots[:, :9], wave, torch.tensor(result, dtype=torch.int64)])
 
 
 def in_pairs(slots):
@@ -35,9 +35,9 @@ def in_pairs(slots):
     pairs, which = slots[:, 1:3].div(torch.tensor([1, 2]), rounding_mode="floor").unique(dim=0, return_inverse=True)
     numbers = torch.arange(len(slots))
     first = torch.full((len(pairs),), len(slots)).scatter_reduce(0, which, numbers, "amin")
-    found = slots[first.sort().values].clone()
-    found[:, 2] //= 2
-    return found
+    result = slots[first.sort().values].clone()
+    result[:, 2] //= 2
+    return result
 
 
 def with_narrow_rest(slots, programs, most):

@@ -90,5 +90,5 @@ class GroupedProblem(GroupedLaunch):
         ends = torch.tensor(self.groups).cumsum(0).to(self.rows.device)
         group = torch.bucketize(self.rows, ends, right=True)
         parts = [self.a[self.rows[group == g]].double() @ b[:, self.cols].double() for g, b in enumerate(self.b)]
-        found = torch.cat(parts)
-        return found + self.before[self.rows][:, self.cols].double() if self.accumulates else found
+        result = torch.cat(parts)
+        return result + self.before[self.rows][:, self.cols].double() if self.accumulates else result

@@ -31,15 +31,15 @@ def relative_error(problem, launch):
 
 def takers(libraries):
     """The library's calls that take these operands, by name."""
-    found = {}
+    result = {}
     for name, call in libraries.items():
         try:
             call()
             torch.cuda.synchronize()
         except (RuntimeError, TypeError, AttributeError):  # a type, size or mask that it does not take, or no such call
             continue
-        found[name] = Library(call)
-    return found
+        result[name] = Library(call)
+    return result
 
 
 def milliseconds(launches, repeats):
@@ -93,7 +93,7 @@ def sustained(launches, rounds, seconds):
     for turn in range(rounds):
         every = [(turn + i) % len(launches) for i in range(len(launches))]
         for at in every[:: -1 if turn // len(launches) % 2 else 1]:
-            launch, count, found = launches[at], counts[at], seen[at]
+            launch, count, result = launches[at], counts[at], seen[at]
             launch.reset()
             torch.cuda.synchronize()
             begin, end = (torch.cuda.Event(enable_timing=True) for _ in "ab")
@@ -103,8 +103,8 @@ def sustained(launches, rounds, seconds):
                 launch.run()
             end.record()
             torch.cuda.synchronize()
-            found.append((begin.elapsed_time(end) / count, (meter.joules() - before) / count))
-    return [[statistics.median(values) for values in zip(*found, strict=True)] for found in seen]
+            result.append((begin.elapsed_time(end) / count, (meter.joules() - before) / count))
+    return [[statistics.median(values) for values in zip(*result, strict=True)] for result in seen]
 
 
 def profile(launch):
@@ -149,15 +149,15 @@ def compared(launches, libraries, args):
     about = {"library": name}
     if args.time or not (args.check or args.sustained):
         about["library_milliseconds"] = theirs.get(name)
-    found = [{"milliseconds": time} if "library_milliseconds" in about else {} for time in ours]
+    result = [{"milliseconds": time} if "library_milliseconds" in about else {} for time in ours]
     if args.sustained:
         runs = sustained([*launches, *([libraries[name]] if name else [])], args.rounds, args.seconds)
-        for row, (time, joules) in zip(found, runs, strict=False):
+        for row, (time, joules) in zip(result, runs, strict=False):
             row |= {"sustained_milliseconds": time, "joules": joules}
         about |= dict(
             zip(("library_sustained_milliseconds", "library_joules"), runs[-1] if name else (None, None), strict=True)
         )
-    return [row | about for row in found]
+    return [row | about for row in result]
 
 
 def main(make_problem, about, table, programs):
@@ -186,26 +186,26 @@ def main(make_problem, about, table, programs):
     if args.profile:
         profile(launch if args.profile == "table" else next(iter(libraries.values())))
         return 0
-    found = {
+    result = {
         "gpu": gpu.name,
         "sms": gpu.multi_processor_count,
         "torch": torch.__version__,
         "triton": triton.__version__,
     }
-    found |= {"how": args.how, **about, "stages": launch.stages, "copy_engine": has_copy_engine()}
-    found |= {"persist": args.persist, "registers_spilled": launch.spills}
+    result |= {"how": args.how, **about, "stages": launch.stages, "copy_engine": has_copy_engine()}
+    result |= {"persist": args.persist, "registers_spilled": launch.spills}
     if args.check or not (args.time or args.sustained):
-        found["error"] = relative_error(problem, launch)
+        result["error"] = relative_error(problem, launch)
     if args.time or args.sustained or not args.check:
-        found |= compared([launch], libraries, args)[0]
+        result |= compared([launch], libraries, args)[0]
     if launch.spills:
         print(
             f"note: a thread keeps {launch.spills} registers in memory, traffic that was not predicted; a smaller "
             "--tile may avoid it.",
             file=sys.stderr,
         )
-    print(json.dumps(found) if args.json else as_text(found))
-    return int(found.get("error", 0.0) > LIMIT)
+    print(json.dumps(result) if args.json else as_text(result))
+    return int(result.get("error", 0.0) > LIMIT)
 
 
 def as_text(found):
