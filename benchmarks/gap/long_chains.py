@@ -12,7 +12,7 @@ import json
 from pebble.bounds.chain import Chain
 from pebble.bounds.chain_lines import chain_problems
 from pebble.bounds.lagrangian import lagrangian_chains
-from pebble.bounds.lagrangian_choice import best_segments, prices_at
+from pebble.bounds.lagrangian_choice import best_segments, multipliers_at
 from pebble.bounds.line_search import line_bound
 
 ROOT = 5040  # of S
@@ -32,10 +32,10 @@ def main() -> None:
         chain = Chain(side, depth, side, depth, side**2)
         lines = line_bound(chain_problems(chain)[0], capacity)
         (problem,) = lagrangian_chains(chain)
-        priced = prices_at(problem, capacity, best_segments(problem, capacity, lines.segments))
-        assert priced is not None
+        with_multipliers = multipliers_at(problem, capacity, best_segments(problem, capacity, lines.segments))
+        assert with_multipliers is not None
         alone = 4 * side * depth
-        eight, ten = ((result.elements - alone) / side**2 for result in (lines, priced))
+        eight, ten = ((result.elements - alone) / side**2 for result in (lines, with_multipliers))
         rows.append({"x": x, "Theorem 8": eight, "Theorem 10": ten})
     if args.json:
         print(json.dumps({"rows": rows}))

@@ -113,7 +113,7 @@ from pebble.workloads.widths import ALIKE, Widths
 
 THEOREM = Theorem("Theorem 8", __name__)
 IN_BYTES = Theorem("Theorem B4", __name__)
-_PRICES = (1.0, 1.15, 1.3, 1.5, 1.75)
+_MULTIPLIERS = (1.0, 1.15, 1.3, 1.5, 1.75)
 _MANY = 1000  # mu (k + l) / w, about the segments that touch a cell, beyond which first and second products are apart
 _ALONE = 1.4  # mu (k + l) / w up to which one segment is the cheapest: ln 2 of it is a move
 _ONE = 1 << MULTIPLIER_BITS
@@ -196,9 +196,13 @@ class Hidden:
             return max((first[0] + back[0], first[1] + back[1]), self.floor().rough(segments, mu, rho))
         most = min(segments, length)
         # about where the moves that one segment more costs are what it saves, all held, or cells stored and loaded
-        prices = {rho * p, (rho * p * self.k + w * self.l) / length, *((w,) if p > w else ())}
+        multipliers = {rho * p, (rho * p * self.k + w * self.l) / length, *((w,) if p > w else ())}
         results = []
-        for n in {max(1, min(most, int(mu * length / price) + step)) for price in prices for step in (-1, 0, 1, 2)}:
+        for n in {
+            max(1, min(most, int(mu * length / multiplier) + step))
+            for multiplier in multipliers
+            for step in (-1, 0, 1, 2)
+        }:
             later = min(n - 1, (self.l - 1) // (length // n))
             entropy = parts_near(length, n)
             results.append((rho * p * (n - 1 - later) + w * min(later * rho, later + 1) + mu * entropy, entropy))
@@ -278,7 +282,7 @@ def chain_problems(
             tuple(kinds),
             alpha * first + beta * second,
             added * w,
-            _PRICES,
+            _MULTIPLIERS,
             theorem=THEOREM if alike else IN_BYTES,
             widths=widths,
             weights=None if alike else weights,

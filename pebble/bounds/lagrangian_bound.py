@@ -140,13 +140,13 @@ class LagrangianBound(InWidths):
 
 def _kind_json(kind: Multipliers) -> dict[str, Any]:
     """One kind: its range, and its prices as exact fractions."""
-    prices = [_fraction(price) for price in kind[1:]]
-    return {"to": kind.to, **dict(zip(("before", "after", "first", "second", *_KEYS), prices, strict=True))}
+    multipliers = [_fraction(multiplier) for multiplier in kind[1:]]
+    return {"to": kind.to, **dict(zip(("before", "after", "first", "second", *_KEYS), multipliers, strict=True))}
 
 
-def _fraction(price: int) -> str:
+def _fraction(multiplier: int) -> str:
     """A multiple of 2^-64."""
-    return str(Fraction(price, 1 << MULTIPLIER_BITS))
+    return str(Fraction(multiplier, 1 << MULTIPLIER_BITS))
 
 
 def _kind(kind: Multipliers) -> str:

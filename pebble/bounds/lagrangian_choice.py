@@ -100,7 +100,7 @@ def lagrangian_bound(hint: Callable[[int], Hint], capacity: int, least: int) -> 
     chosen: dict[LagrangianChain, set[int]] = {}
     for at, spec in _memories(hint, here.problem, capacity):
         chosen.setdefault(spec.problem, set()).update(best_segments(spec.problem, at, spec.segments))
-    results = [prices_at(problem, capacity, tuple(sorted(numbers))) for problem, numbers in chosen.items()]
+    results = [multipliers_at(problem, capacity, tuple(sorted(numbers))) for problem, numbers in chosen.items()]
     return max((item for item in results if item), key=lambda single: single.elements, default=None)
 
 
@@ -140,7 +140,7 @@ def best_segments(problem: LagrangianChain, capacity: int, segments: int) -> tup
 
 
 @lru_cache(maxsize=1 << 10)
-def prices_at(problem: LagrangianChain, capacity: int, segments: tuple[int, ...]) -> LagrangianBound | None:
+def multipliers_at(problem: LagrangianChain, capacity: int, segments: tuple[int, ...]) -> LagrangianBound | None:
     """Theorem 10 with about the best prices, for the best of some numbers of segments."""
     search, ends = Search(problem, capacity), []
     for h in sorted(segments, key=lambda h: search.solve(h, 0.1, _ROUGH))[-2:]:

@@ -97,7 +97,7 @@ class Search:
         self.counts = np.array(counts) / capacity
         first, second = problem.products
         self.products = first / capacity**1.5, second / capacity**1.5
-        self.prices = self._start()
+        self.multipliers = self._start()
         self.found: tuple[Splits, Array, int] | None = None
         self._ways: dict[tuple[int, ...], Splits] = {}
         self.cost = np.zeros(self.columns.number)
@@ -121,12 +121,12 @@ class Search:
             yield {leave + i: 1.0, columns.share: -1.0}, 0.0
 
     def _start(self) -> Array:
-        prices = np.zeros(self.columns.number)
-        prices[self.columns.room] = 1
+        multipliers = np.zeros(self.columns.number)
+        multipliers[self.columns.room] = 1
         for field, spec in _START.items():
-            prices[self.columns.of(field)] = spec
-        prices[self.columns.share] = 0.35
-        return prices
+            multipliers[self.columns.of(field)] = spec
+        multipliers[self.columns.share] = 0.35
+        return multipliers
 
     def ranges(self, segments: int) -> list[tuple[int, int]]:
         """The kinds that there are: ranges of second products."""
@@ -137,13 +137,13 @@ class Search:
             low = high + 1
         return result
 
-    def _gaps(self, prices: Array) -> None:
+    def _gaps(self, multipliers: Array) -> None:
         """Each gap at what it may cost at most."""
-        columns, share = self.columns, prices[self.columns.share]
-        before, after = prices[columns.room] + prices[columns.of("before")], prices[columns.of("after")]
+        columns, share = self.columns, multipliers[self.columns.share]
+        before, after = multipliers[columns.room] + multipliers[columns.of("before")], multipliers[columns.of("after")]
         most = np.minimum(before, 1), np.minimum(before, 2 - share), np.minimum(after, share)
         for field, result in zip(GAPS, most, strict=True):
-            prices[columns.of(field)] = result
+            multipliers[columns.of(field)] = result
 
     def _segments(self, segments: int) -> list[Row]:
         """What a segment of each kind takes off is no more than the shifts give."""
@@ -163,13 +163,13 @@ class Search:
                 rows.append(row | dict(zip(self.columns.shifts, (-v1, -v2), strict=True)))
         return rows
 
-    def charges(self, spec: Splits, prices: Array) -> tuple[Array, list[_Cut]]:
+    def charges(self, spec: Splits, multipliers: Array) -> tuple[Array, list[_Cut]]:
         """What each kind of value is charged, and ways to split it that are charged least."""
-        best = spec.best(prices)
+        best = spec.best(multipliers)
         values = best.values
 
         def least(split: LineGroup, at: int = APART) -> list[_Choice]:
-            results = [self._whole(split, prices, at)]
+            results = [self._whole(split, multipliers, at)]
             if numbers := spec.at.get((split.name, at)):  # they follow each other
                 first, last = numbers[0], numbers[-1] + 1
                 order = (first + values[first:last].argsort(kind="stable")[:_CUTS]).tolist()
@@ -183,7 +183,7 @@ class Search:
             cuts += [_Cut(row, item.value, (item,), best) for item in result[:_CUTS]]
         pairs = [(least(first), least(second)) for first, second in self.apart]
         first, seconds = self.together
-        for i in self._meet(spec, values, prices).argsort()[:_MEETS].tolist():
+        for i in self._meet(spec, values, multipliers).argsort()[:_MEETS].tolist():
             pairs.append((least(first, i), sorted(choice for second in seconds for choice in least(second, i))))
         cells = []
         for ups, backs in pairs:
@@ -194,28 +194,28 @@ class Search:
         cuts += [_Cut(len(self.lines), value, (up, back), best) for value, up, back in cells[:_MEETS]]
         return np.array(charges), cuts
 
-    def _meet(self, spec: Splits, values: Array, prices: Array) -> Array:
+    def _meet(self, spec: Splits, values: Array, multipliers: Array) -> Array:
         """What a cell is charged whose first and second products meet in a segment, by its kind."""
         first, seconds = self.together
-        up = np.minimum(self._alone(first, prices), spec.least(first.name, values))
-        back = self._alone(seconds[0], prices)
+        up = np.minimum(self._alone(first, multipliers), spec.least(first.name, values))
+        back = self._alone(seconds[0], multipliers)
         for second in seconds:
             back = np.minimum(back, spec.least(second.name, values))
         return up + back
 
-    def _alone(self, split: LineGroup, prices: Array) -> Array:
+    def _alone(self, split: LineGroup, multipliers: Array) -> Array:
         """All products of a line in one segment, by its kind, but for what is certain."""
         length, columns = split.length / self.root, self.columns
-        entropy = prices[columns.of("first" if split.first else "second")]
-        result: Array = entropy * plogp(length) + prices[columns.of(split.offset)] * length
+        entropy = multipliers[columns.of("first" if split.first else "second")]
+        result: Array = entropy * plogp(length) + multipliers[columns.of(split.offset)] * length
         for field, width in paid(split.alone):
-            result = result + width * prices[columns.of(field)]
-        result += stays(split.alone) * prices[columns.room]
+            result = result + width * multipliers[columns.of(field)]
+        result += stays(split.alone) * multipliers[columns.room]
         return result
 
-    def _whole(self, split: LineGroup, prices: Array, at: int) -> _Choice:
+    def _whole(self, split: LineGroup, multipliers: Array, at: int) -> _Choice:
         """The same at the best kind, or the one that is fixed, with what is certain."""
-        result = self._alone(split, prices)
+        result = self._alone(split, multipliers)
         kind = at if split.fixed else int(result.argmin())
         sure = 0.0 if split.fixed else float(split.certain)
         return _Choice(float(result[kind]) + sure, None, split, kind, sure)
@@ -242,7 +242,7 @@ class Search:
         spec = self._described(segments)
         self._cut_in(segments)
         lp, cost = self.lp, self.cost
-        center, best, null = self.prices, -np.inf, 0
+        center, best, null = self.multipliers, -np.inf, 0
         self._gaps(center)
         for charge in self.charges(spec, center)[1]:
             self._cut(charge)
@@ -251,17 +251,17 @@ class Search:
             solved = lp.solve(*self._box(center, width))
             if solved is None:
                 break
-            prices, hoped = solved[0], -solved[1]
-            self._gaps(prices)
-            charges, cuts = self.charges(spec, prices)
-            terms = zip((-cost).tolist(), [*charges.tolist(), *prices[columns.charges :].tolist()], strict=True)
+            multipliers, hoped = solved[0], -solved[1]
+            self._gaps(multipliers)
+            charges, cuts = self.charges(spec, multipliers)
+            terms = zip((-cost).tolist(), [*charges.tolist(), *multipliers[columns.charges :].tolist()], strict=True)
             value = fsum(item * other for item, other in terms)  # the same sum on every machine
             for cut in cuts:
-                if prices[cut.number] > cut.value + 1e-9:
+                if multipliers[cut.number] > cut.value + 1e-9:
                     self._cut(cut)
             if value > best:
-                gain, center, best, null = value - best, prices, value, 0
-                self.found = spec, prices, segments
+                gain, center, best, null = value - best, multipliers, value, 0
+                self.found = spec, multipliers, segments
                 if step and gain > 0.5 * (hoped - best + gain):
                     box = min(2.0, 1.5 * box)
             else:
@@ -273,14 +273,14 @@ class Search:
                     break
                 box = 2 * _SURE  # nothing better is near: look further
         self.rounds = step
-        self.prices = center
+        self.multipliers = center
         return best
 
     def at(self, segments: int) -> float:
         """What the last prices prove with another number of segments, about, less what values are charged."""
-        columns, prices = self.columns, self.prices
-        most = max(sum(factor * prices[i] for i, factor in row.items()) for row in self._segments(segments))
-        return float(-(segments - 1) * prices[columns.room] - segments * most)
+        columns, multipliers = self.columns, self.multipliers
+        most = max(sum(factor * multipliers[i] for i, factor in row.items()) for row in self._segments(segments))
+        return float(-(segments - 1) * multipliers[columns.room] - segments * most)
 
     def _cut_in(self, segments: int) -> None:
         """The program for so many segments: what was found of values stays."""
@@ -324,26 +324,26 @@ class Search:
         """The bound of the last prices found, evaluated exactly; None where there are none."""
         if self.found is None:
             return None
-        spec, prices, segments = self.found
-        best = spec.best(prices, LAST_STEPS)
+        spec, multipliers, segments = self.found
+        best = spec.best(multipliers, LAST_STEPS)
         columns, root, single = self.columns, self.root, 1 << MULTIPLIER_BITS
         shifts = dict.fromkeys(("a", "b", "cells", "d", "y", "again"), 0.0)
-        shifts["a"], shifts["d"] = (-prices[shift] for shift in columns.shifts)
+        shifts["a"], shifts["d"] = (-multipliers[shift] for shift in columns.shifts)
 
-        def price(field: str, i: int) -> int:
-            value = prices[columns.of(field)][i]
+        def multiplier(field: str, i: int) -> int:
+            value = multipliers[columns.of(field)][i]
             if field == "before":
-                return max(0, round(float(value + prices[columns.room]) * single))
+                return max(0, round(float(value + multipliers[columns.room]) * single))
             if field == "after":
                 return max(0, round(float(value) * single))
             if field in ("first", "second"):
                 return max(1, round(float(value) / root * single))
-            entropy = prices[columns.of("first" if field in ("a", "b", "cells") else "second")][i]
+            entropy = multipliers[columns.of("first" if field in ("a", "b", "cells") else "second")][i]
             return round(float(value + shifts[field] - entropy * log(root)) / root * single)
 
         longest = ceil_div(self.problem.work, segments)
         kinds = tuple(
-            Multipliers(high, *(price(field, i) for field in FIELDS))
+            Multipliers(high, *(multiplier(field, i) for field in FIELDS))
             for i, (low, high) in enumerate(self.ranges(segments))
             if low <= longest
         )
@@ -353,7 +353,7 @@ class Search:
             for number in numbers[max(0, middle - 1) : middle + 2]:
                 way, theta = spec.ways[number], float(best.theta[number])
                 thetas.setdefault(where, {})[way.parts] = round((theta + shifts[way.split.offset]) / root * single)
-        shares = Shares(0, min(max(0, round(float(prices[columns.share]) * single)), 2 * single))
+        shares = Shares(0, min(max(0, round(float(multipliers[columns.share]) * single)), 2 * single))
         elements = lagrangian_value(self.problem, self.capacity, Prices(kinds, shares, segments, thetas))
         return LagrangianBound(self.problem, self.capacity, segments, kinds, shares, elements)
 

@@ -200,12 +200,12 @@ class Splits:
         result: Array = values[numbers[0][0] : numbers[-1][-1] + 1].reshape(len(numbers), -1).min(axis=1)
         return result
 
-    def best(self, prices: Array, steps: int = STEPS) -> Best:
+    def best(self, multipliers: Array, steps: int = STEPS) -> Best:
         """The best theta of each way: where the parts of what is charged least add up to the line."""
-        mu = prices[self.entropy[:, None] + self.all]
-        offset = prices[self.offset[:, None] + self.all]
-        costs = self.width[..., None] * prices[self.gap[..., None] + self.all]
-        gaps = costs.sum(axis=2) + self.closed + (self.stays * prices[self.columns.room])[..., None]
+        mu = multipliers[self.entropy[:, None] + self.all]
+        offset = multipliers[self.offset[:, None] + self.all]
+        costs = self.width[..., None] * multipliers[self.gap[..., None] + self.all]
+        gaps = costs.sum(axis=2) + self.closed + (self.stays * multipliers[self.columns.room])[..., None]
         low = (offset + mu * -8).min(axis=1)  # parts of e^-9
         high = (offset + mu * (2 + self.log_length)[:, None]).max(axis=1)
 

@@ -24,7 +24,7 @@ def _ln(n: int) -> Decimal:
     return _MATH.ln(Decimal(n)) if n > 1 else Decimal(0)
 
 
-def _price(x: int) -> Decimal:
+def _multiplier(x: int) -> Decimal:
     return _MATH.divide(Decimal(x), _ONE)
 
 
@@ -90,12 +90,12 @@ class Prices:
             result += part.before.width * self.shares.before(kind, part.before.moves)
         if part.after:
             result += part.after.width * self.shares.after(kind, part.after.moves)
-        return _price(result)
+        return _multiplier(result)
 
     def charge(self, split: LineGroup, at: int = APART) -> Decimal:
         """The least that such a value is charged, in any number of parts; ``at``: the kind of the fixed one."""
         entries = [
-            _LagrangianKind(_price(kind.first if split.first else kind.second), _price(kind.of(split.offset)))
+            _LagrangianKind(_multiplier(kind.first if split.first else kind.second), _multiplier(kind.of(split.offset)))
             for kind in self.kinds
         ]
         certain, length = Decimal(split.certain), split.length
@@ -112,9 +112,9 @@ class Prices:
         for parts, theta in sorted(self.thetas.get((split.name, at), {2: 0}).items()):
             if not 2 <= parts <= most:
                 continue
-            least = [kind.part(_price(theta)) for kind in entries]
+            least = [kind.part(_multiplier(theta)) for kind in entries]
             begin, inner, end = (min(_below(pay, least[i]) for i, pay in item) for item in pays)
-            there = _below(certain, _times(_price(theta), length), begin, _times(parts - 2, inner), end)
+            there = _below(certain, _times(_multiplier(theta), length), begin, _times(parts - 2, inner), end)
             lines.append(_Line(parts, there, inner))
         return min(whole, _least_of_all(lines, most))
 
@@ -135,13 +135,13 @@ def _least_of_all(lines: Sequence[_Line], most: int) -> Decimal:
     return min(results)
 
 
-def cell_charge(problem: LagrangianChain, prices: Prices) -> Decimal:
+def cell_charge(problem: LagrangianChain, multipliers: Prices) -> Decimal:
     """What a cell of H is charged at least."""
-    apart = [_below(prices.charge(first), prices.charge(second)) for first, second in problem.apart]
+    apart = [_below(multipliers.charge(first), multipliers.charge(second)) for first, second in problem.apart]
     first, seconds = problem.together
     meets = [
-        _below(prices.charge(first, i), min(prices.charge(second, i) for second in seconds))
-        for i in range(len(prices.kinds))
+        _below(multipliers.charge(first, i), min(multipliers.charge(second, i) for second in seconds))
+        for i in range(len(multipliers.kinds))
     ]
     return min(*apart, *meets)
 
@@ -154,18 +154,18 @@ def _segment_charge(problem: LagrangianChain, capacity: int, segments: int, kind
             for second in {low, min(kind.to, size)} if low <= size else ():
                 first = size - second
                 terms = (
-                    _times(_price(kind.before + kind.after), capacity),
-                    _times(_price(kind.first), first, _ln(first)),
-                    _times(_price(kind.second), second, _ln(second)),
-                    _times(_price(kind.a + kind.b + kind.cells), first),
-                    _times(_price(kind.d + kind.y + kind.again), second),
+                    _times(_multiplier(kind.before + kind.after), capacity),
+                    _times(_multiplier(kind.first), first, _ln(first)),
+                    _times(_multiplier(kind.second), second, _ln(second)),
+                    _times(_multiplier(kind.a + kind.b + kind.cells), first),
+                    _times(_multiplier(kind.d + kind.y + kind.again), second),
                 )
                 result.append(-_below(*(-term for term in terms)))
         low = kind.to + 1
     return max(result)
 
 
-def lagrangian_value(problem: LagrangianChain, capacity: int, prices: Prices) -> int:
+def lagrangian_value(problem: LagrangianChain, capacity: int, multipliers: Prices) -> int:
     """The right side of Theorem 10, in units, rounded up; any prices and thetas give a valid bound.
 
     Raises
@@ -174,7 +174,7 @@ def lagrangian_value(problem: LagrangianChain, capacity: int, prices: Prices) ->
         Kinds that leave a segment out, prices of entropies that are not positive, or of room that are negative, shares
         of more than there is, or partial sums narrower than what they end as.
     """
-    kinds, shares, segments = prices.kinds, prices.shares, prices.segments
+    kinds, shares, segments = multipliers.kinds, multipliers.shares, multipliers.segments
     ends = [kind.to for kind in kinds]
     if ends != sorted(set(ends)) or not ends or ends[0] < 0 or ends[-1] < ceil_div(problem.work, segments):
         raise ValueError("the kinds of segments leave some out")
@@ -184,8 +184,8 @@ def lagrangian_value(problem: LagrangianChain, capacity: int, prices: Prices) ->
         raise ValueError("a share is less than nothing, or more than there is")
     if problem.hidden < problem.read or problem.partial < problem.written:
         raise ValueError("the theorem is about partial sums that are no narrower than what they end as")
-    terms = [_times(split.count, prices.charge(split)) for split in problem.lines]
-    terms.append(_times(problem.m * problem.f, cell_charge(problem, prices)))
+    terms = [_times(split.count, multipliers.charge(split)) for split in problem.lines]
+    terms.append(_times(problem.m * problem.f, cell_charge(problem, multipliers)))
     terms.append(-_times(segments, _segment_charge(problem, capacity, segments, kinds)))
-    terms.append(_times(capacity, _price(min(kind.before for kind in kinds) + min(kind.after for kind in kinds))))
+    terms.append(_times(capacity, _multiplier(min(kind.before for kind in kinds) + min(kind.after for kind in kinds))))
     return problem.added + int(_below(*terms).to_integral_value(rounding=ROUND_CEILING))

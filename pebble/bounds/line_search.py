@@ -96,7 +96,7 @@ class LineBound(InWidths):
 
     def claim(self) -> dict[str, Any]:
         """h, the prices, and for each kind where its charge is least."""
-        mu, rho = (str(Fraction(price, 1 << MULTIPLIER_BITS)) for price in (self.cut.mu, self.cut.rho))
+        mu, rho = (str(Fraction(multiplier, 1 << MULTIPLIER_BITS)) for multiplier in (self.cut.mu, self.cut.rho))
         minima = [list(at) if isinstance(at, tuple) else at for at in self.minima]
         fields = {"theorem": "lines", "form": self.form, "segments": self.segments, "mu": mu, "rho": rho}
         weights = {"work_weights": list(self.problem.weights)} if self.problem.weights else {}
@@ -237,7 +237,7 @@ class ByLines(Use):
 
     def on_sms(self) -> tuple[ByLines]:
         """At a price of room of 1: a partial sum that leaves costs one move."""
-        return (ByLines(replace(self.problem, prices=(1.0,))),)
+        return (ByLines(replace(self.problem, multipliers=(1.0,))),)
 
 
 def line_bound(problem: LineProblem, capacity: int) -> LineBound:
@@ -252,7 +252,7 @@ def line_bound(problem: LineProblem, capacity: int) -> LineBound:
     capacity //= problem.widths.unit
     best: tuple[int, Cut, tuple[Any, ...]] | None = None
     at = _first_guess(problem, capacity)
-    for rho in problem.prices:
+    for rho in problem.multipliers:
         cut, at = _best_segments(problem, capacity, rho, at)
         total, minima = problem.value(capacity, cut)
         if best is not None and total <= best[0]:

@@ -269,7 +269,7 @@ class LineProblem:
     kinds: tuple[ValueKind, ...]
     work: int  #: V, products; or what they count
     added: int = 0  #: moves that are certain besides
-    prices: tuple[float, ...] = (1.0,)  #: the rho to try, one after the other as long as it pays
+    multipliers: tuple[float, ...] = (1.0,)  #: the rho to try, one after the other as long as it pays
     theorem: Theorem = field(default=THEOREM, kw_only=True)  #: what its bound rests on
     widths: Widths = field(default=ALIKE, kw_only=True)  #: what values take; the kinds tell it in their ``unit``
     weights: tuple[int, int] | None = field(default=None, kw_only=True)  #: what products count, where a chain is cut so

@@ -67,7 +67,7 @@ from fractions import Fraction
 from math import ceil
 from typing import Any, NamedTuple
 
-from .lagrangian_segments import MOST_PARTS, PRICE, SUM, Gaps, Rate, SharedSegments
+from .lagrangian_segments import MOST_PARTS, MULTIPLIER_BITS, SUM, Gaps, Rate, SharedSegments
 from .lines import BITS, logarithm
 from .reading import RefusedError, array, choice, fields, fraction, integer
 
@@ -146,7 +146,7 @@ class Prices:
         """Gaps of a value that leaves and returns in so many moves, 1 or 2."""
         share = self.shares[moves - 1]
         return Sides(
-            {i: width * min((moves << PRICE) - share, kind.before) for i, kind in enumerate(self.kinds)},
+            {i: width * min((moves << MULTIPLIER_BITS) - share, kind.before) for i, kind in enumerate(self.kinds)},
             {i: width * min(share, kind.after) for i, kind in enumerate(self.kinds)},
         )
 
@@ -173,7 +173,7 @@ class Prices:
         return _least(self.whole(line, length), more)
 
 
-def by_prices(
+def by_multipliers(
     chain: tuple[int, int, int, int, int], streams: int, units: Units, capacity: int, proof: Any, at: str
 ) -> int:
     """What a chain moves at least, in units, as the proof says; ``chain``: m, k, f, l and the cells of H.
@@ -215,15 +215,15 @@ def prove_lagrangian(
     h = integer(proof["segments"], f"{at}.segments", 1, min(work, MOST_PARTS))
     small, longest = work // h, -(-work // h)
     kinds = _kinds(proof["kinds"], longest, f"{at}.kinds")
-    prices = Prices(h, kinds, _shares(proof["shares"], f"{at}.shares"), at)
-    once, hidden_sums = prices.moved(1, w), prices.moved(2, hidden)
+    multipliers = Prices(h, kinds, _shares(proof["shares"], f"{at}.shares"), at)
+    once, hidden_sums = multipliers.moved(1, w), multipliers.moved(2, hidden)
 
-    first = prices.line("cells", k, hidden_sums)  # the first products of a cell of H, or of an up cell
-    total = m * k * ((w << SUM) + prices.line("A", columns, once))
-    total += k * columns * ((w << SUM) + prices.line("B", m, once))
-    total += f * l * ((w << SUM) + prices.line("D", m, once))
-    total += m * l * ((written << SUM) + prices.line("Y", f, prices.moved(2, p)))
-    total += m * f * _hidden(prices, k, l, hidden_sums, ((0, prices.kept(w)), (w, once)))
+    first = multipliers.line("cells", k, hidden_sums)  # the first products of a cell of H, or of an up cell
+    total = m * k * ((w << SUM) + multipliers.line("A", columns, once))
+    total += k * columns * ((w << SUM) + multipliers.line("B", m, once))
+    total += f * l * ((w << SUM) + multipliers.line("D", m, once))
+    total += m * l * ((written << SUM) + multipliers.line("Y", f, multipliers.moved(2, p)))
+    total += m * f * _hidden(multipliers, k, l, hidden_sums, ((0, multipliers.kept(w)), (w, once)))
     total += m * f * first if gated else 0
     most = [result for kind in kinds for v in (small, longest) if (result := kind.most(v, capacity)) is not None]
     total -= h * max(most)
@@ -231,33 +231,33 @@ def prove_lagrangian(
     return ceil(Fraction(total, 1 << SUM))
 
 
-def _hidden(prices: Prices, k: int, l: int, sums: Sides, ways: Sequence[tuple[int, Sides]]) -> int:
+def _hidden(multipliers: Prices, k: int, l: int, sums: Sides, ways: Sequence[tuple[int, Sides]]) -> int:
     """2^256 times what a cell of H is charged, from below.
 
     ``sums``: gaps between its first products; ``ways``: for a cell that is kept and for one that is stored, what is
     certain, and the gaps after them.
     """
-    firsts = [kind.rate("cells").whole(k) for kind in prices.kinds]
-    seconds = [kind.rate("cells again").whole(l) for kind in prices.kinds]
+    firsts = [kind.rate("cells").whole(k) for kind in multipliers.kinds]
+    seconds = [kind.rate("cells again").whole(l) for kind in multipliers.kinds]
 
     def apart(certain: int, way: Sides) -> int:
         """No segment has first and second products."""
-        more = prices.parts("cells", k, sums.both, (sums.out, added(sums.into, way.out)))
-        before = _least(prices.whole("cells", k, way.out), more)
-        more = prices.parts("cells again", l, way.both, (way.into,))
-        return before + (certain << SUM) + _least(prices.whole("cells again", l, way.into), more)
+        more = multipliers.parts("cells", k, sums.both, (sums.out, added(sums.into, way.out)))
+        before = _least(multipliers.whole("cells", k, way.out), more)
+        more = multipliers.parts("cells again", l, way.both, (way.into,))
+        return before + (certain << SUM) + _least(multipliers.whole("cells again", l, way.into), more)
 
     def together(i: int, rough: bool) -> int:
         """A segment of kind i has."""
-        before = prices.parts("cells", k, sums.both, (sums.out, {i: sums.into[i]}), rough)
+        before = multipliers.parts("cells", k, sums.both, (sums.out, {i: sums.into[i]}), rough)
         later = seconds[i]
         for certain, way in ways:
-            more = prices.parts("cells again", l, way.both, ({i: way.out[i]}, way.into), rough)
+            more = multipliers.parts("cells again", l, way.both, ({i: way.out[i]}, way.into), rough)
             later = later if more is None else min(later, (certain << SUM) + more)
         return _least(firsts[i], before) + later
 
     best = min(apart(certain, way) for certain, way in ways)
-    for low, i in sorted((together(i, True), i) for i in range(len(prices.kinds))):
+    for low, i in sorted((together(i, True), i) for i in range(len(multipliers.kinds))):
         if low >= best:  # and so are all that follow
             break
         best = min(best, together(i, False))
@@ -276,12 +276,12 @@ def _kinds(stated: Any, longest: int, at: str) -> list[SegmentKind]:
         where = f"{at}[{number}]"
         fields(item, where, ("to", "before", "after", "first", "second", *LINES))
         end = integer(item["to"], f"{where}.to", start, longest)
-        entropies = tuple(_price(item[key], f"{where}.{key}") for key in ("first", "second"))
-        for key, price in zip(("first", "second"), entropies, strict=True):
-            if price == 0:
+        entropies = tuple(_multiplier(item[key], f"{where}.{key}") for key in ("first", "second"))
+        for key, multiplier in zip(("first", "second"), entropies, strict=True):
+            if multiplier == 0:
                 raise RefusedError(f"{where}.{key}", "an entropy has a price above 0")
-        products = {line: _price(item[line], f"{where}.{line}", True) for line in LINES}
-        before, after = (_price(item[key], f"{where}.{key}") for key in ("before", "after"))
+        products = {line: _multiplier(item[line], f"{where}.{line}", True) for line in LINES}
+        before, after = (_multiplier(item[key], f"{where}.{key}") for key in ("before", "after"))
         results.append(SegmentKind(start, end, before, after, (entropies[0], entropies[1]), products))
         start = end + 1
     if start != longest + 1:
@@ -292,16 +292,16 @@ def _kinds(stated: Any, longest: int, at: str) -> list[SegmentKind]:
 def _shares(stated: Any, at: str) -> tuple[int, int]:
     """2^64 times both shares."""
     fields(stated, at, ("one", "two"))
-    single, two = (_price(stated[key], f"{at}.{key}") for key in ("one", "two"))
+    single, two = (_multiplier(stated[key], f"{at}.{key}") for key in ("one", "two"))
     for key, share, most in (("one", single, 1), ("two", two, 2)):
-        if share > most << PRICE:
+        if share > most << MULTIPLIER_BITS:
             raise RefusedError(f"{at}.{key}", f"this share is at most {most}")
     return single, two
 
 
-def _price(stated: Any, at: str, signed: bool = False) -> int:
+def _multiplier(stated: Any, at: str, signed: bool = False) -> int:
     """2^64 times a price."""
-    price = fraction(stated, at, signed)
-    if (1 << PRICE) % price.denominator or abs(price) >= MAX_MULTIPLIER:
-        raise RefusedError(at, f"a price is a whole multiple of 2^-{PRICE} below 2^32")
-    return int(price * (1 << PRICE))
+    multiplier = fraction(stated, at, signed)
+    if (1 << MULTIPLIER_BITS) % multiplier.denominator or abs(multiplier) >= MAX_MULTIPLIER:
+        raise RefusedError(at, f"a multiplier is a whole multiple of 2^-{MULTIPLIER_BITS} below 2^32")
+    return int(multiplier * (1 << MULTIPLIER_BITS))

@@ -29,9 +29,9 @@ from typing import NamedTuple
 from .lines import BITS, logarithm
 from .reading import RefusedError
 
-PRICE = 64  #: bits of a price after the point
+MULTIPLIER_BITS = 64  #: bits of a price after the point
 ANY = 128  #: and of theta
-SUM = BITS + PRICE  #: and of what is added up
+SUM = BITS + MULTIPLIER_BITS  #: and of what is added up
 MOST_PARTS = 2**128  #: no value has as many
 _DIGITS = Context(prec=64)
 _LARGEST = 300  # what exp is taken of: e^300 products are more than there are
@@ -59,7 +59,10 @@ class Rate(NamedTuple):
         The quotient x, at most 300, is rounded at its 64th digit, exp is rounded correctly to as many: both together
         change it by less than 10^-60 of itself, and 2^-192 of it is added.
         """
-        over, under = theta - ((self.product + self.entropy) << (ANY - PRICE)), self.entropy << (ANY - PRICE)
+        over, under = (
+            theta - ((self.product + self.entropy) << (ANY - MULTIPLIER_BITS)),
+            self.entropy << (ANY - MULTIPLIER_BITS),
+        )
         if over < _SMALLEST * under:
             return 1
         if over > _LARGEST * under:
@@ -99,11 +102,11 @@ class SharedSegments:
 
     @cached_property
     def _rough(self) -> list[tuple[float, float]]:
-        return [(rate.entropy / 2**PRICE, rate.product / 2**PRICE) for rate in self.rates]
+        return [(rate.entropy / 2**MULTIPLIER_BITS, rate.product / 2**MULTIPLIER_BITS) for rate in self.rates]
 
     @cached_property
     def _rough_gaps(self) -> tuple[list[tuple[int, float]], ...]:
-        return tuple([(i, gap / 2**PRICE) for i, gap in gaps.items()] for gaps in (self.inner, *self.outer))
+        return tuple([(i, gap / 2**MULTIPLIER_BITS) for i, gap in gaps.items()] for gaps in (self.inner, *self.outer))
 
     def least(self, low: int, high: int, rough: bool = False) -> int | None:
         """2^256 times the least over n from low to high, from below; None where there is no such n.

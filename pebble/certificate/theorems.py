@@ -11,7 +11,7 @@ from math import ceil
 from typing import Any
 
 from .gated import prove_gated
-from .lagrangian_lines import Units, by_prices
+from .lagrangian_lines import Units, by_multipliers
 from .line_forms import kernel_lines, line_forms
 from .lines import by_lines
 from .passes import prove_passes, row_and_column
@@ -101,10 +101,10 @@ def _visits(problem: KernelClaim, proof: Any, at: str) -> int:
     return by_visits(problem.workload, problem.widths, problem.capacity, proof, at)
 
 
-def _prices(problem: KernelClaim, proof: Any, at: str) -> int:
+def _multipliers(problem: KernelClaim, proof: Any, at: str) -> int:
     unit, units = problem.widths.unit, Units(*problem.widths.in_units)
     chain = _in_one_kernel(problem, at)
-    return unit * by_prices(chain, problem.workload.streams, units, problem.capacity // unit, proof, at)
+    return unit * by_multipliers(chain, problem.workload.streams, units, problem.capacity // unit, proof, at)
 
 
 def _in_one_kernel(problem: KernelClaim, at: str) -> tuple[int, int, int, int, int]:
@@ -140,7 +140,7 @@ THEOREMS: dict[str, Callable[[KernelClaim, Any, str], int]] = {
     "lines": _lines,
     "passes": _passes,
     "visits": _visits,
-    "priced lines": _prices,
+    "priced lines": _multipliers,
     "tied segments": _gated,
     "projections": _projections,
     **dict.fromkeys(REDONE, _redone),

@@ -43,7 +43,7 @@ from pebble.workloads import LatentAttention
 from pebble.workloads.parameters import flag, needed, optional
 from pebble.workloads.widths import FastMemory
 
-_PRICES = (1.0, 1.15, 1.3, 1.5, 1.75)
+_MULTIPLIERS = (1.0, 1.15, 1.3, 1.5, 1.75)
 _LOADS_APART = ("fa1", "unfused")  # schedules whose keys and values come at different times
 
 
@@ -83,7 +83,7 @@ class LatentFamily(SoftmaxFamily[LatentAttention]):
         )
         return Accounting(
             workload,
-            (piece, ByLines(LineProblem("latent", kinds, m * seen * (k + l), (f - seen) * k, _PRICES))),
+            (piece, ByLines(LineProblem("latent", kinds, m * seen * (k + l), (f - seen) * k, _MULTIPLIERS))),
             groups=workload.groups,
             computed_once=True,
             game="per sequence, with the queries of all heads stacked: $H := \\mathrm{softmax}(A B)$ and $Y := H D$ "

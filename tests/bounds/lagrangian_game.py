@@ -19,7 +19,7 @@ from pebble.certificate.lagrangian_lines import LINES, Units
 Value = tuple[Any, ...]
 Shape = tuple[int, int, int, int]  # m, k, f, l
 ONE = Units(1, 1, 1, 1)
-PRICES = ("before", "after", "first", "second", *LINES)
+MULTIPLIERS = ("before", "after", "first", "second", *LINES)
 OLD = (0.0, 0.0)  #: shares: what is moved is paid by the segment after a gap
 
 
@@ -206,9 +206,9 @@ def completed_first(order: Sequence[tuple[int, ...]], shape: Shape, gated: bool)
 # prices
 
 
-def text(price: float) -> str:
+def text(multiplier: float) -> str:
     """As a certificate writes it: a whole multiple of 2^-64."""
-    return str(Fraction(int(price * 2**64), 2**64))
+    return str(Fraction(int(multiplier * 2**64), 2**64))
 
 
 def proof_of(
@@ -220,7 +220,7 @@ def proof_of(
 ) -> dict[str, Any]:
     """A proof with prices given as floats; of room after a segment it is 0 where none is told."""
     entries = [
-        {"to": end, **{key: text(kind.get(key, 0.0) if key == "after" else kind[key]) for key in PRICES}}
+        {"to": end, **{key: text(kind.get(key, 0.0) if key == "after" else kind[key]) for key in MULTIPLIERS}}
         for end, kind in zip(ends, kinds, strict=True)
     ]
     both = dict(zip(("one", "two"), map(text, shares), strict=True))
@@ -243,7 +243,7 @@ def some_shares(rnd: random.Random) -> tuple[float, float]:
     return rnd.choice([0.0, 1.0, rnd.uniform(0, 1)]), rnd.choice([0.0, 1.0, 2.0, rnd.uniform(0, 2)])
 
 
-def some_prices(count: int, capacity: int, rnd: random.Random) -> list[dict[str, float]]:
+def some_multipliers(count: int, capacity: int, rnd: random.Random) -> list[dict[str, float]]:
     """Rooms that rise or fall with second products, entropies of about 1 / sqrt(S), offsets of any size."""
     sides = []
     for most in (rnd.choice([2.6, 2.6, 8]), rnd.choice([0, 1, 2.6, 8])):

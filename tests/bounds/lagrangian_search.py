@@ -15,7 +15,7 @@ import numpy as np
 
 from pebble.certificate.lagrangian_lines import LINES, Units
 from pebble.system.isolation import Library, call
-from tests.bounds.lagrangian_game import PRICES, Shape, proof_of, work_of
+from tests.bounds.lagrangian_game import MULTIPLIERS, Shape, proof_of, work_of
 
 Touch = tuple[float, float, float]  # gap, entropy, product
 Row = dict[str, float]
@@ -217,7 +217,7 @@ class Program:
             if spec - best < 1e-4 * abs(spec) + 1e-3:
                 break
         assert result is not None
-        kinds = [{key: result[f"{key} {i}"] for key in PRICES if key != "after"} for i in self.kinds]
+        kinds = [{key: result[f"{key} {i}"] for key in MULTIPLIERS if key != "after"} for i in self.kinds]
         for kind in kinds:
             kind["before"] = max(0.0, kind["before"])
         return proof_of(self.form, self.h, self.ends, kinds)

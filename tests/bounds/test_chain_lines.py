@@ -30,12 +30,12 @@ from tests.bounds.test_ffn import CHAIN_OF_TWOS
 from tests.rooms import in_values
 
 ONE = 1 << MULTIPLIER_BITS
-prices = st.floats(0.001, 4).map(lambda x: int(x * ONE))
+multipliers = st.floats(0.001, 4).map(lambda x: int(x * ONE))
 rents = st.floats(1, 2).map(lambda x: int(x * ONE))
 
 
 @pytest.fixture(autouse=True)
-def without_prices(monkeypatch: pytest.MonkeyPatch) -> None:
+def without_multipliers(monkeypatch: pytest.MonkeyPatch) -> None:
     """These tests are about the other theorems; certificates of Theorem 10 have tests of their own."""
     monkeypatch.setattr("pebble.bounds.lagrangian_choice.lagrangian_bound", lambda *_: None)
 
@@ -79,22 +79,22 @@ def test_no_life_of_a_cell_is_cheaper(k: int, l: int, segments: int, mu: float, 
 
 
 @settings(deadline=None, max_examples=200)
-@given(st.integers(1, 400), st.integers(1, 400), st.integers(1, 60), prices, rents)
+@given(st.integers(1, 400), st.integers(1, 400), st.integers(1, 60), multipliers, rents)
 @example(6, 7, 7, ONE // 2, 2 * ONE)
 @example(10, 11, 22, ONE // 2, 2 * ONE)
 def test_the_checker_finds_the_same_charge(k: int, l: int, segments: int, mu: int, rho: int) -> None:
     kind = Hidden("H", 1, k, l)
     charge, at = kind.least(Cut(segments, mu, rho))
-    priced = Fraction(mu, ONE), Fraction(rho, ONE)
+    with_multipliers = Fraction(mu, ONE), Fraction(rho, ONE)
     claimed = list(at) if isinstance(at, tuple) else at  # as JSON has it
-    checked = CheckedHidden(1, k, l).prove(claimed, segments, *priced, "here")
+    checked = CheckedHidden(1, k, l).prove(claimed, segments, *with_multipliers, "here")
     assert Fraction(charge, 1 << BITS) <= checked <= Fraction(charge, 1 << BITS) + Fraction(1, 10**9)
-    rough, _ = kind.rough(segments, *map(float, priced))
+    rough, _ = kind.rough(segments, *map(float, with_multipliers))
     # a hint for the search, which may miss the best number of segments: 13 % too high at most of 12,000 tried
     assert float(checked) - 0.3 <= rough <= 1.15 * float(checked) + 0.3
     for other in {at - 1, at + 1, 0, 1} - {at} if isinstance(at, int) else ():
         with suppress(RefusedError):  # refused, or as good: it is never charged more
-            assert CheckedHidden(1, k, l).prove(other, segments, *priced, "here") == checked
+            assert CheckedHidden(1, k, l).prove(other, segments, *with_multipliers, "here") == checked
 
 
 @pytest.mark.parametrize("rho", [Fraction(0), Fraction(9, 10), Fraction(21, 10)])

@@ -13,7 +13,7 @@ from pebble.bounds import Chain, LagrangianBound, WeightedBound, in_bytes
 from pebble.bounds import lower_bound as bound_of
 from pebble.bounds.chain_lines import chain_problems
 from pebble.bounds.lagrangian import LagrangianChain, Multipliers, Shares, lagrangian_chains
-from pebble.bounds.lagrangian_choice import Hint, lagrangian_bound, prices_at
+from pebble.bounds.lagrangian_choice import Hint, lagrangian_bound, multipliers_at
 from pebble.bounds.lagrangian_search import Search
 from pebble.bounds.lagrangian_value import Prices, lagrangian_value
 from pebble.bounds.line_search import line_bound
@@ -72,19 +72,19 @@ def test_in_bytes_with_sums_of_their_own_width() -> None:
     assert 2_870_000_000 < result.bytes < 3_450_000_000
 
 
-def random_prices(rnd: random.Random, longest: int, capacity: int) -> tuple[Multipliers, ...]:
+def random_multipliers(rnd: random.Random, longest: int, capacity: int) -> tuple[Multipliers, ...]:
     single, scale = 1 << MULTIPLIER_BITS, 1 / isqrt(capacity)
     ends = [*sorted(rnd.sample(range(longest), min(3, longest))), longest]
 
-    def price(low: float, high: float) -> int:
+    def multiplier(low: float, high: float) -> int:
         return int(rnd.uniform(low, high) * single)
 
     return tuple(
         Multipliers(
             end,
-            *(price(0, 2.5) if rnd.random() < 0.8 else 0 for _ in range(2)),
-            *(max(1, price(0.3 * scale, 2 * scale)) for _ in range(2)),
-            *(price(-scale, scale) for _ in range(6)),
+            *(multiplier(0, 2.5) if rnd.random() < 0.8 else 0 for _ in range(2)),
+            *(max(1, multiplier(0.3 * scale, 2 * scale)) for _ in range(2)),
+            *(multiplier(-scale, scale) for _ in range(6)),
         )
         for end in ends
     )
@@ -102,7 +102,7 @@ def test_any_prices_prove_what_the_checker_says(seed: int) -> None:
     m, k, f, l = sizes
     capacity, h = rnd.randint(8, 200), rnd.randint(2, 20)
     for problem in lagrangian_chains(Chain(m, k, f, l, m * f, gated)):
-        kinds = random_prices(rnd, -(-problem.work // h), capacity)
+        kinds = random_multipliers(rnd, -(-problem.work // h), capacity)
         shares = random_shares(rnd)
         mine = lagrangian_value(problem, capacity, Prices(kinds, shares, h, {}))
         proof = LagrangianBound(problem, capacity, h, kinds, shares, mine).claim()
@@ -144,16 +144,16 @@ def test_not_with_recomputation_nor_where_it_cannot_gain() -> None:
 
 def test_prices_that_are_none() -> None:
     problem = LagrangianChain("chain", 8, 8, 8, 8)
-    price = Multipliers(103, 1 << 64, 0, 1 << 60, 1 << 60, 0, 0, 0, 0, 0, 0)
-    spec = Prices((price,), Shares(0, 0), 10, {})
+    multiplier = Multipliers(103, 1 << 64, 0, 1 << 60, 1 << 60, 0, 0, 0, 0, 0, 0)
+    spec = Prices((multiplier,), Shares(0, 0), 10, {})
     assert lagrangian_value(problem, 30, spec) < 8**4
     for kinds in (
         (),
-        (price._replace(to=102),),
-        (price, price),
-        (price._replace(first=0),),
-        (price._replace(before=-1),),
-        (price._replace(after=-1),),
+        (multiplier._replace(to=102),),
+        (multiplier, multiplier),
+        (multiplier._replace(first=0),),
+        (multiplier._replace(before=-1),),
+        (multiplier._replace(after=-1),),
     ):
         with pytest.raises(ValueError, match=r"kinds|price"):
             lagrangian_value(problem, 30, replace(spec, kinds=kinds))
@@ -168,7 +168,7 @@ def test_above_theorem_8_where_vectors_are_long() -> None:
     chain = Chain(1000, 500, 1000, 500, 10**6)
     eight = line_bound(chain_problems(chain)[0], 80_000)
     (problem,) = lagrangian_chains(chain)
-    result = prices_at(problem, 80_000, (eight.segments,))
+    result = multipliers_at(problem, 80_000, (eight.segments,))
     assert result is not None and result.elements > 1.04 * eight.elements
 
 

@@ -21,16 +21,16 @@ from pebble.schedules.explicit.ffn import best_ffn_schedule
 from pebble.workloads import Ffn
 from pebble.workloads.widths import FastMemory, Widths
 from tests.bounds.lagrangian_game import (
+    MULTIPLIERS,
     ONE,
-    PRICES,
     Shape,
     Step,
     chain_steps,
     play,
     proof_of,
     some_ends,
+    some_multipliers,
     some_order,
-    some_prices,
     some_shares,
     text,
     with_whole_numbers,
@@ -136,7 +136,7 @@ def test_a_charge_is_no_more_than_the_least_over_all_ways_to_share(seed: int) ->
         shape, form = some_shape(rnd, 9), rnd.choice(FORMS[gated])
         capacity, h = rnd.randint(3, 200), rnd.randint(1, min(work_of(shape, form), 30))
         ends = some_ends(-(-work_of(shape, form) // h), rnd.randint(1, 5), rnd)
-        proof = proof_of(form, h, ends, some_prices(len(ends), capacity, rnd), some_shares(rnd))
+        proof = proof_of(form, h, ends, some_multipliers(len(ends), capacity, rnd), some_shares(rnd))
         least = with_whole_numbers(shape, form, units, capacity, proof)
         assert least <= with_whole_numbers(shape, form, units, capacity, proof, True) + 1e-9 * abs(least)
         result = prove_lagrangian(shape, form, units, capacity, proof, "proof")
@@ -154,7 +154,7 @@ def proved(shape: Shape, form: str, units: Units, capacity: int, h: int, rnd: ra
         part = rnd.uniform(0, 1)  # of the price of room goes to the cut after the segment
         kind["after"] = text(float(Fraction(kind["before"])) * part)
         kind["before"] = text(float(Fraction(kind["before"])) * (1 - part))
-        for key in PRICES:
+        for key in MULTIPLIERS:
             kind[key] = text(float(Fraction(kind[key])) * rnd.uniform(0.97, 1.03))
     more = units.read * shape[1] * shape[2] if form == "gate's chain" else 0
     searched = searched_proof(shape, form, units, capacity, h)
@@ -259,7 +259,7 @@ def test_below_what_is_played_in_any_order(seed: int) -> None:
         ends = some_ends(-(-work_of(shape, form) // h), 3, rnd)
         more = units.read * shape[1] * shape[2] if form == "gate's chain" else 0
         for _ in range(20):
-            proof = proof_of(form, h, ends, some_prices(len(ends), capacity, rnd), some_shares(rnd))
+            proof = proof_of(form, h, ends, some_multipliers(len(ends), capacity, rnd), some_shares(rnd))
             assert prove_lagrangian(shape, form, units, capacity, proof, "proof") + more <= min(traffic)
 
 

@@ -26,7 +26,7 @@ from tests.bounds.test_gemm import OPTIMA
 from tests.rooms import in_values
 
 ONE = 1 << MULTIPLIER_BITS
-prices = st.floats(0.001, 4).map(lambda x: int(x * ONE))
+multipliers = st.floats(0.001, 4).map(lambda x: int(x * ONE))
 
 
 def elements(problem: LineProblem, capacity: int, cut: Cut) -> int:
@@ -78,7 +78,7 @@ def test_lines_of_a_set_of_products(points: set[tuple[int, int, int]]) -> None:
 
 
 @settings(deadline=None)
-@given(st.integers(1, 400), st.integers(1, 9), st.integers(1, 40), prices, prices)
+@given(st.integers(1, 400), st.integers(1, 9), st.integers(1, 40), multipliers, multipliers)
 def test_no_other_number_of_segments_is_charged_less(
     length: int, overlap: int, segments: int, mu: int, rho: int
 ) -> None:
@@ -95,7 +95,7 @@ def test_no_other_number_of_segments_is_charged_less(
 
 
 @settings(deadline=None, max_examples=100)
-@given(st.sampled_from(sorted(OPTIMA)), st.integers(0, 12), st.integers(1, 27), st.floats(0.5, 1.5), prices)
+@given(st.sampled_from(sorted(OPTIMA)), st.integers(0, 12), st.integers(1, 27), st.floats(0.5, 1.5), multipliers)
 def test_any_numbers_stay_below_the_optimum(
     shape: tuple[int, int, int], at: int, segments: int, off: float, rho: int
 ) -> None:

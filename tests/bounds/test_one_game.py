@@ -9,7 +9,7 @@ import pytest
 
 from pebble.bounds import Accounting, Goal, LowerBound, Piece, WeightedBound
 from pebble.bounds.lagrangian import lagrangian_chains
-from pebble.bounds.lagrangian_choice import prices_at
+from pebble.bounds.lagrangian_choice import multipliers_at
 from pebble.bounds.uses import GroupProof, weighted
 from pebble.certificate import RefusedError, check
 from pebble.errors import InfeasibleError
@@ -80,7 +80,9 @@ def pieces(told: Accounting, widths: Widths) -> tuple[Piece, ...]:
 def test_prices_grow_with_the_widths() -> None:
     chain = accounting(Ffn(400, 60, 400, 60)).chain
     assert chain is not None
-    single, other = (prices_at(*lagrangian_chains(chain, spec), 2000, (90,)) for spec in (ALIKE, Widths(3, 3, 3, 3)))
+    single, other = (
+        multipliers_at(*lagrangian_chains(chain, spec), 2000, (90,)) for spec in (ALIKE, Widths(3, 3, 3, 3))
+    )
     assert single is not None and other is not None
     assert (single.elements, single.bytes) == (other.elements, other.bytes // 3)
     assert single.claim() == other.claim()

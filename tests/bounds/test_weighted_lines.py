@@ -32,7 +32,7 @@ from tests.bounds.weighted_game import chain_game, product_game
 
 ONE = 1 << MULTIPLIER_BITS
 BF16, FP8 = Widths(2, 4, 4, 2), Widths(1, 4, 4, 2)
-prices = st.floats(0.001, 4).map(lambda x: int(x * ONE))
+multipliers = st.floats(0.001, 4).map(lambda x: int(x * ONE))
 rents = st.floats(1, 2).map(lambda x: int(x * ONE))
 some_widths = st.builds(
     lambda w, more, w_o, yet: Widths(w, w + more, w_o + yet, w_o),
@@ -123,23 +123,23 @@ def test_no_life_of_a_cell_is_cheaper(k: int, l: int, segments: int, w: int, mor
 @settings(deadline=None, max_examples=200)
 @given(
     st.integers(1, 300), st.integers(1, 300), st.integers(1, 60), st.integers(1, 4), st.integers(0, 8),
-    st.one_of(prices, prices.map(lambda x: 100 * x)), rents,
+    st.one_of(multipliers, multipliers.map(lambda x: 100 * x)), rents,
 )  # fmt: skip
 def test_the_checker_finds_the_same_charge(k: int, l: int, segments: int, w: int, more: int, mu: int, rho: int) -> None:
     charge, at = Hidden("H", 1, k, l, w, w + more).least(Cut(segments, mu, rho))
     checked = CheckedHidden(1, k, l, w, w + more)
-    priced = Fraction(mu, ONE), Fraction(rho, ONE)
+    with_multipliers = Fraction(mu, ONE), Fraction(rho, ONE)
     spec = list(at) if isinstance(at, tuple) else at
-    proved = checked.prove(spec, segments, *priced, "here")
+    proved = checked.prove(spec, segments, *with_multipliers, "here")
     assert Fraction(charge, 1 << BITS) <= proved <= Fraction(charge, 1 << BITS) + Fraction(1, 10**9)
     wrong: list[object] = [at + 1, at - 1, 0] if isinstance(at, int) else [[at[0] + 1, at[1]], [at[0], at[1] + 1]]
     for other in wrong:
         with suppress(RefusedError):  # refused, or as good: it is never charged more
-            assert checked.prove(other, segments, *priced, "here") <= proved + Fraction(1, 10**9)
+            assert checked.prove(other, segments, *with_multipliers, "here") <= proved + Fraction(1, 10**9)
 
 
 @settings(deadline=None)
-@given(st.integers(1, 300), st.integers(1, 300), st.integers(1, 60), prices, rents)
+@given(st.integers(1, 300), st.integers(1, 300), st.integers(1, 60), multipliers, rents)
 def test_a_cell_of_twice_the_width_is_charged_twice(k: int, l: int, segments: int, mu: int, rho: int) -> None:
     single = Hidden("H", 1, k, l).least(Cut(segments, mu, rho))[0]
     doubled = Hidden("H", 1, k, l, 2, 2).least(Cut(segments, 2 * mu, rho))[0]
@@ -147,7 +147,9 @@ def test_a_cell_of_twice_the_width_is_charged_twice(k: int, l: int, segments: in
 
 
 @settings(deadline=None)
-@given(st.integers(1, 99), st.integers(1, 99), st.integers(1, 60), prices, rents, st.integers(1, 4), st.integers(0, 4))
+@given(
+    st.integers(1, 99), st.integers(1, 99), st.integers(1, 60), multipliers, rents, st.integers(1, 4), st.integers(0, 4)
+)
 def test_a_wider_partial_sum_is_charged_no_less(
     k: int, l: int, segments: int, mu: int, rho: int, w: int, more: int
 ) -> None:

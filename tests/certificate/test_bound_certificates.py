@@ -57,7 +57,7 @@ INSTANCES: dict[str, tuple[AnyWorkload, int, bool]] = {
 
 
 @pytest.fixture(autouse=True)
-def without_prices(monkeypatch: pytest.MonkeyPatch) -> None:
+def without_multipliers(monkeypatch: pytest.MonkeyPatch) -> None:
     """These tests are about the other theorems; certificates of Theorem 10 have tests of their own."""
     monkeypatch.setattr("pebble.bounds.lagrangian_choice.lagrangian_bound", lambda *_: None)
 

@@ -24,7 +24,7 @@ from tests.bounds.lagrangian_game import (
     Shape,
     proof_of,
     some_ends,
-    some_prices,
+    some_multipliers,
     some_shares,
     text,
     with_whole_numbers,
@@ -57,10 +57,10 @@ def test_what_is_proved_is_below_schedules_and_no_more_is_taken(form: str) -> No
 def test_one_price_for_all_kinds_proves_no_more_than_lines_without_prices(shape: Shape, capacity: int) -> None:
     (problem,) = accounting(Ffn(*shape)).of(LineProblem)
     lines = line_bound(problem, capacity)
-    prices = lines.cut.mu / 2**64, lines.cut.rho / 2**64
+    multipliers = lines.cut.mu / 2**64, lines.cut.rho / 2**64
     result = {
         prove_lagrangian(
-            shape, "chain", ONE, capacity, flat("chain", shape, lines.cut.segments, *prices, count), "proof"
+            shape, "chain", ONE, capacity, flat("chain", shape, lines.cut.segments, *multipliers, count), "proof"
         )
         for count in (1, 4, 10)
     }
@@ -83,8 +83,11 @@ def test_one_segment_is_compulsory_and_prices_do_not_matter() -> None:
 def test_the_same_in_units_of_any_width() -> None:
     """Widths, rooms and prices that are all three times as large prove three times as much."""
     rnd = random.Random(7)
-    kinds = some_prices(3, 30, rnd)
-    thrice = [{key: price * (1 if key in ("before", "after") else 3) for key, price in kind.items()} for kind in kinds]
+    kinds = some_multipliers(3, 30, rnd)
+    thrice = [
+        {key: multiplier * (1 if key in ("before", "after") else 3) for key, multiplier in kind.items()}
+        for kind in kinds
+    ]
     ends = some_ends(-(-work_of(CHAIN, "chain") // 20), 3, rnd)
     single = prove_lagrangian(CHAIN, "chain", ONE, 30, proof_of("chain", 20, ends, kinds), "proof")
     three = prove_lagrangian(CHAIN, "chain", Units(3, 3, 3, 3), 90, proof_of("chain", 20, ends, thrice), "proof")
@@ -111,7 +114,7 @@ def one_kind(before: float, after: float, **other: float) -> dict[str, float]:
 
 
 @pytest.mark.parametrize(
-    ("shares", "prices", "gaps"),
+    ("shares", "multipliers", "gaps"),
     [  # what a gap of an input, of a partial sum and of a cell that is kept is charged
         ((0.0, 0.0), (0.5, 0.25), (0.5, 0.5, 0.75)),
         ((0.25, 0.25), (0.5, 0.25), (0.75, 0.75, 0.75)),
@@ -122,12 +125,12 @@ def one_kind(before: float, after: float, **other: float) -> dict[str, float]:
     ],
 )
 def test_charges_computed_by_hand(
-    shares: tuple[float, float], prices: tuple[float, float], gaps: tuple[float, float, float]
+    shares: tuple[float, float], multipliers: tuple[float, float], gaps: tuple[float, float, float]
 ) -> None:
     """A segment for each product, and entropies that are dear: so each product of a line is in one of its own."""
     m, k, f, l = shape = (2, 3, 4, 3)
     work, (once, twice, kept) = work_of(shape, "chain"), gaps
-    kind = {**one_kind(*prices), "first": 1e3, "second": 1e3}
+    kind = {**one_kind(*multipliers), "first": 1e3, "second": 1e3}
     capacity = 7
     result = prove_lagrangian(
         shape, "chain", ONE, capacity, proof_of("chain", work, [0, 1], [kind] * 2, shares), "proof"
@@ -135,7 +138,7 @@ def test_charges_computed_by_hand(
     charged = m * k * (1 + (f - 1) * once) + (k * f + f * l) * (1 + (m - 1) * once) + m * l * (1 + (f - 1) * twice)
     # the last first product of a cell may be where its first second one is
     charged += m * f * ((k - 1) * twice + min((l - 1) * kept, 1 + (l - 1) * once))
-    expected = charged - (work - 1) * sum(prices) * capacity
+    expected = charged - (work - 1) * sum(multipliers) * capacity
     assert result == ceil(expected - 1e-9)
 
 
@@ -197,7 +200,7 @@ def test_no_more_than_the_least_over_all_whole_numbers(seed: int) -> None:
         units = rnd.choice([ONE, Units(1, 2, 2, 1), Units(2, 3, 1, 4)])
         capacity, h = rnd.randint(3, 60), rnd.randint(1, min(20, work_of(shape, form)))
         ends = some_ends(-(-work_of(shape, form) // h), rnd.randint(1, 4), rnd)
-        proof = proof_of(form, h, ends, some_prices(len(ends), capacity, rnd), some_shares(rnd))
+        proof = proof_of(form, h, ends, some_multipliers(len(ends), capacity, rnd), some_shares(rnd))
         result = prove_lagrangian(shape, form, units, capacity, proof, "proof")
         least = with_whole_numbers(shape, form, units, capacity, proof)
         assert least - 0.1 * abs(least) - 10 <= result <= ceil(least + 1e-9 * abs(least))
@@ -266,9 +269,9 @@ def test_a_share_or_a_price_that_would_prove_more_is_refused() -> None:
         worse.append(refusal(other))
     for key in ("before", "after"):
         for number in range(len(ENDS)):
-            for price in ("0", "1", "3"):
+            for multiplier in ("0", "1", "3"):
                 other = copy.deepcopy(document)
-                other["claims"][0]["proof"]["kinds"][number][key] = price
+                other["claims"][0]["proof"]["kinds"][number][key] = multiplier
                 worse.append(refusal(other))
     assert all("these prices prove" in spec for spec in worse)
 

@@ -20,7 +20,7 @@ from pebble.workloads.workload import Workload
 from tests.bounds.lagrangian_game import (
     ONE,
     proof_of,
-    some_prices,
+    some_multipliers,
     text,
     work_of,
 )
@@ -34,7 +34,7 @@ from tests.work import calls
 
 def changed(change: Callable[[dict[str, Any]], object]) -> str:
     ends = (100, 274)
-    proof = proof_of("chain", SEGMENTS, ends, some_prices(2, CAPACITY, random.Random(2)))
+    proof = proof_of("chain", SEGMENTS, ends, some_multipliers(2, CAPACITY, random.Random(2)))
     document = with_proof(Ffn(*CHAIN), CAPACITY, proof)
     assert persuade(document) is not None
     change(document["claims"][0]["proof"])
@@ -176,7 +176,7 @@ def test_no_change_makes_a_certificate_false() -> None:
 @pytest.mark.parametrize("seed", range(60))
 def test_changes_anywhere_end_in_one_sentence(seed: int) -> None:
     rnd = random.Random(seed)
-    proof = proof_of("chain", SEGMENTS, ENDS, some_prices(len(ENDS), CAPACITY, rnd))
+    proof = proof_of("chain", SEGMENTS, ENDS, some_multipliers(len(ENDS), CAPACITY, rnd))
     document = with_proof(Ffn(*CHAIN), CAPACITY, proof)
     for _ in range(10):
         persuade(mutant(document, rnd))
@@ -187,7 +187,7 @@ def test_no_prices_take_long(seed: int) -> None:
     """Sixty-four kinds with prices of any size."""
     rnd = random.Random(seed)
 
-    def price(signed: bool) -> str:
+    def multiplier(signed: bool) -> str:
         size = 2.0 ** rnd.uniform(-63, 31) if rnd.random() < 0.7 else rnd.choice([0.0, 2.0**-64, 2.0**31])
         return text(size * (rnd.choice([1, -1]) if signed else 1))
 
@@ -196,7 +196,7 @@ def test_no_prices_take_long(seed: int) -> None:
     for kind in proof["kinds"]:
         for key in kind:
             if key != "to":
-                kind[key] = price(key in LINES)
+                kind[key] = multiplier(key in LINES)
     proof["shares"] = {"one": text(rnd.choice([0, 0.3, 1])), "two": text(rnd.choice([0, 0.3, 2]))}
     for kind in proof["kinds"]:
         for key in ("first", "second"):

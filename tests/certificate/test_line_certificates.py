@@ -37,7 +37,7 @@ WORKLOADS: dict[str, tuple[Workload, int]] = {
 
 
 @pytest.fixture(autouse=True)
-def without_prices(monkeypatch: pytest.MonkeyPatch) -> None:
+def without_multipliers(monkeypatch: pytest.MonkeyPatch) -> None:
     """These tests are about the other theorems; certificates of Theorem 10 have tests of their own."""
     monkeypatch.setattr("pebble.bounds.lagrangian_choice.lagrangian_bound", lambda *_: None)
 
@@ -118,10 +118,10 @@ def test_prices_of_any_kind_prove_no_more_than_a_schedule_moves() -> None:
         claim = copy.deepcopy(document["claims"][0])
         h = rnd.randint(1, min(gemm.multiply_adds, 60))
         proof = {"theorem": "lines", "form": "product", "segments": h}
-        prices = [str(Fraction(rnd.randint(0, 400), rnd.randint(1, 200))) for _ in range(2)]
-        proof |= {"mu": prices[0], "rho": prices[1], "minima": [1, 1, 1]}
+        multipliers = [str(Fraction(rnd.randint(0, 400), rnd.randint(1, 200))) for _ in range(2)]
+        proof |= {"mu": multipliers[0], "rho": multipliers[1], "minima": [1, 1, 1]}
         sides = [(1, gemm.n), (1, gemm.m), (2, gemm.k)]
-        proof["minima"] = [_best(length, again, h, *map(float, map(Fraction, prices))) for again, length in sides]
+        proof["minima"] = [_best(length, again, h, *map(float, map(Fraction, multipliers))) for again, length in sides]
         document["claims"] = [{**claim, "proof": proof}]
         if persuade(document) is not None:
             taken += 1

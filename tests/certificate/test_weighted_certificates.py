@@ -37,7 +37,7 @@ INSTANCES: dict[str, tuple[Workload, str]] = {
 
 
 @pytest.fixture(autouse=True)
-def without_prices(monkeypatch: pytest.MonkeyPatch) -> None:
+def without_multipliers(monkeypatch: pytest.MonkeyPatch) -> None:
     """These tests are about the other theorems; certificates of Theorem 10 have tests of their own."""
     monkeypatch.setattr("pebble.bounds.lagrangian_choice.lagrangian_bound", lambda *_: None)
 
@@ -260,9 +260,9 @@ def test_prices_of_any_kind_prove_no_more_than_a_schedule_moves() -> None:
         claim = document["claims"][1]
         h, mu, rho = rnd.randint(1, 60), Fraction(rnd.randint(0, 800), rnd.randint(1, 200)), Fraction(1)
         rho += Fraction(rnd.randint(0, 9), 9) if isinstance(workload, Ffn) else Fraction(rnd.randint(-9, 18), 9)
-        cut = Cut(min(h, spec.products), *(int(price * 2**MULTIPLIER_BITS) for price in (mu, rho)))
+        cut = Cut(min(h, spec.products), *(int(multiplier * 2**MULTIPLIER_BITS) for multiplier in (mu, rho)))
         minima = [kind.least(cut)[1] for kind in spec.problem.kinds]
-        exact = [str(Fraction(price, 2**MULTIPLIER_BITS)) for price in cut[1:]]
+        exact = [str(Fraction(multiplier, 2**MULTIPLIER_BITS)) for multiplier in cut[1:]]
         proof = {"theorem": "lines", "form": spec.form, "segments": cut.segments, "mu": exact[0], "rho": exact[1]}
         if spec.problem.weights is not None:
             proof["work_weights"] = list(spec.problem.weights)
