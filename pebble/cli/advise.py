@@ -142,6 +142,8 @@ def _words(result: KernelAdvice) -> list[str]:
     how = ["--tile", str(kernel.config.tile), "--stages", f"{kernel.stages}"]
     if kernel.config.blocks_per_sm > 1:
         how += ["--blocks-per-sm", f"{kernel.config.blocks_per_sm}"]
+    if not kernel.config.execution.is_reference:
+        how += ["--execution", kernel.config.execution.name]
     if kernel.config.sms != result.machine.sms:
         how += ["--sms", f"{kernel.config.sms}"]
     return [*command_words(result.workload), *kernel.target.words, *how]

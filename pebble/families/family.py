@@ -20,6 +20,7 @@ from pebble.families.schedules import Explicit, Named, OnSeveralSms
 from pebble.families.spaces.space import Space
 from pebble.models.kernel_fit import KernelNeeds
 from pebble.models.rates import LONG_STEPS, LONG_STEPS_ON_SM, drifts_far
+from pebble.schedules.execution import WAVES, Execution
 from pebble.schedules.kernel import TableKernel
 from pebble.schedules.tables import Launch, TileTable
 from pebble.schedules.tables.own import OwnSchedule
@@ -295,6 +296,10 @@ class KernelFamily(Family[W], Generic[W, S]):
     def advised_needs(self, workload: W, tile: TileShape, stages: int = 1) -> KernelNeeds:
         """The same of a kernel that an advisor offers."""
         return self.kernel_needs(workload, tile, stages)
+
+    def advised_execution(self, workload: W) -> Execution:
+        """How blocks run where a kernel is picked: in waves, as a rule, which need no speeds of a chip."""
+        return WAVES
 
     def k_tile(self, workload: W, tile: TileShape) -> tuple[int, int, bool]:
         """Of a step of a block: columns that its rows meet, values of each, and whether the rows stay on the SM."""

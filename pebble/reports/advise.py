@@ -21,7 +21,7 @@ from pebble.reports.target import MAX_SMS, chip_of, whole
 from pebble.timing.floor import TimeFloor
 from pebble.tuning import Progress, as_progress, with_bar
 from pebble.tuning.advisors import TimedKernel
-from pebble.tuning.choice import Choice, choose
+from pebble.tuning.choice import Choice, Question, choose, chooser
 from pebble.units import ceil_div, format_bytes
 from pebble.workloads.workload import Workload
 
@@ -270,7 +270,10 @@ def advise(
     choice = choose(workload, chip, count, as_progress(progress))
     advice = choice.best.advice
     tile, blocks, stages = str(advice.tile), advice.blocks_per_sm, advice.stages
-    kernel = as_advised(read_kernel(workload, gpu=chip, tile=tile, sms=count, blocks_per_sm=blocks, stages=stages))
+    how = chooser(Question(workload, chip, count)).timer.execution.name
+    kernel = as_advised(
+        read_kernel(workload, gpu=chip, tile=tile, sms=count, blocks_per_sm=blocks, stages=stages, execution=how)
+    )
     family.check(workload, kernel.config)
     result = KernelAdvice(workload, kernel, choice, kernel_floor(workload, kernel), trace_bound(workload, kernel))
     return result if save is None else result.saved(save)

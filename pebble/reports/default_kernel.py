@@ -18,19 +18,22 @@ from pebble.workloads.workload import Workload
 def advised_kernel(workload: Workload, **options: Unpack[KernelOptions]) -> SimulatedKernel:
     """The kernel that the options describe; without ``tile``, on a machine, that of `pebble.advise`.
 
-    Tile, stages and blocks an SM are then the advised ones for the SMs, stages and blocks that are given. In a bare
-    memory, through a cache that is named (``policy``, other than the chip's own), on a chip whose rates are not known,
-    and where no advised kernel fits, it is the family's own tile.
+    Tile, stages, blocks an SM and execution are then the advised ones for the SMs, stages and blocks that are given. In
+    a bare memory, through a cache that is named (``policy``, other than the chip's own), on a chip whose rates are not
+    known, and where no advised kernel fits, it is the family's own tile.
 
     Raises
     ------
     InputError
         As for `read_kernel`.
     """
-    advice = None if options.get("tile") is not None else _advised(workload, options)
-    if advice is None:
+    who = None if options.get("tile") is not None else who_advises(workload, options)
+    advice = None if who is None else _advised(who)
+    if who is None or advice is None:
         return read_kernel(workload, **options)
     spec: KernelOptions = {**options}
+    if options.get("execution") is None and options.get("cluster") is None:
+        spec["execution"] = who.timer.execution.name
     spec["tile"], spec["stages"], spec["blocks_per_sm"] = str(advice.tile), advice.stages, advice.blocks_per_sm
     return as_advised(read_kernel(workload, **spec), "advised" if options.get("stages") is None else "given")
 
@@ -40,11 +43,10 @@ def as_advised(kernel: SimulatedKernel, stages_from: str = "advised") -> Simulat
     return replace(kernel, fitted=kernel.fitted._replace(tile_from="advised", stages_from=stages_from))
 
 
-def _advised(workload: Workload, options: KernelOptions) -> Advice | None:
+def _advised(who: Chooser) -> Advice | None:
     """What `pebble.advise` picks; None where it picks nothing."""
-    who = who_advises(workload, options)
     try:
-        return None if who is None else who.kernel
+        return who.kernel
     except InputError:  # too large to simulate: as where nothing is known
         return None
 

@@ -18,6 +18,8 @@ from typing import Any
 
 from pebble.errors import InputError
 from pebble.models.machine import Machine
+from pebble.models.tile_model import WARPGROUPS
+from pebble.schedules.tile import TileShape
 from pebble.system.parallel import each
 from pebble.tuning.advisors.advisor import Advice
 from pebble.tuning.advisors.ours import LEAST_SIDE, ROWS, TimedKernel, Timer, kernels_that_fit, rank
@@ -95,9 +97,10 @@ class Chooser:
         requested = question.sms, question.blocks_per_sm, question.stages
         for least in (LEAST_SIDE, ROWS[0]):  # wide heads in a small shared memory need a narrow tile
             fit = kernels_that_fit(self.timer, *requested, least)
-            self.looks = sorted(filter(self._can_be_exported, fit), key=_score)
-            if self.looks:
+            looks = sorted(filter(self._can_be_exported, fit), key=_score)
+            if looks:
                 break
+        self.looks = [look for look in looks if look.tile == self._tile_of_the_file] or looks
         if not self.looks:
             label, name = question.workload.label, question.machine.name
             raise InputError(f"advise: got {label}, expected a workload with a tile that fits {name}.")
@@ -142,6 +145,15 @@ class Chooser:
         power = timer.power(config)
         walks = worth_simulating(self.question.workload, config, schedules, timer.rates, power)
         return [schedules[same[0]] for same in walks]
+
+    @property
+    def _tile_of_the_file(self) -> TileShape | None:
+        """The one that the file of `pebble export` is fastest with, where it has a kernel for this chip alone.
+
+        The model is of plain kernels, which prefer narrow tiles where the file's does not.
+        """
+        warpgroups = self.question.machine.capability == WARPGROUPS
+        return self.timer.family.kernel.exported_tile(self.question.workload) if warpgroups else None
 
     def _can_be_exported(self, advice: Advice) -> bool:
         """Whether `pebble export` writes its kernel: Triton's blocks have powers of two as sides, or all of a side."""

@@ -356,8 +356,10 @@ def test_partial_sums_of_several_sms_may_meet_in_slow_memory(m: int, k: int, f: 
 
 def test_a_layer_of_several_sms_is_charged_a_store_for_a_partial_sum() -> None:
     terms = accounting(TransformerLayer(4096, 1024, 4096, 16, 4, 64))
-    assert any(len(problem.prices) > 1 for part in terms.parts for problem in part.of(LineProblem))
-    assert all(problem.prices == (1.0,) for part in memories.of_sms(terms).parts for problem in part.of(LineProblem))
+    assert any(len(problem.multipliers) > 1 for part in terms.parts for problem in part.of(LineProblem))
+    assert all(
+        problem.multipliers == (1.0,) for part in memories.of_sms(terms).parts for problem in part.of(LineProblem)
+    )
 
 
 @pytest.mark.parametrize("causal", [False, True])

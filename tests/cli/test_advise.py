@@ -23,6 +23,7 @@ DECODE = ["attention", "--queries", "1", "--keys", "2048", "--head-dim", "128", 
 CAUSAL = ["attention", "--queries", "1024", "--keys", "1024", "--head-dim", "64", "--heads", "4", "--causal"]
 GROUPED = ["grouped", "--rows", "256,17,1000", "-n", "512", "-k", "256"]
 LATENT = ["latent-attention", "--queries", "1", "--keys", "1024", "--heads", "64", "--latent", "256", "--rope", "64"]
+WHOLE = ["attention", "--queries", "2k", "--keys", "2k", "--head-dim", "64", "--heads", "16", "--causal"]
 CASES = [GEMM, FFN, DECODE, CAUSAL, GROUPED, LATENT]
 HEADS = ["attention", "--queries", "8k", "--keys", "8k", "--head-dim", "128", "--heads", "32", "--causal"]
 
@@ -47,19 +48,20 @@ def test_it_is_above_its_limits_and_below_what_it_is_compared_with(
     result = document(capsys, "advise", *shape, "--gpu", gpu)
     kernel, expect, limit = result["kernel"], result["expect"], result["limit"]
     assert {"tile", "stages", "warps", "execution", "order"} <= set(kernel)
-    assert kernel["fit"] is not None and kernel["execution"] == "waves"
+    assert kernel["fit"] is not None and kernel["execution"] == ("free" if "--causal" in shape else "waves")
     assert expect["sustained_ms"] > limit["ms"] > 0 and expect["dram_bytes"] >= limit["dram_bytes"] > 0
     assert result["against"] and all(item["sustained_ms"] >= expect["sustained_ms"] for item in result["against"])
     assert expect["sustained_ms"] >= expect["single_ms"] and (expect["joules"] is None) == (gpu == "a40")
     assert result["tried"][0]["order"] == kernel["order"] and result["table"] is None
 
 
-@pytest.mark.parametrize("shape", [GEMM, FFN, DECODE], ids=lambda shape: shape[0])
+@pytest.mark.parametrize("shape", [GEMM, FFN, DECODE, WHOLE], ids=lambda shape: shape[0])
 def test_other_commands_say_the_same_of_it(shape: list[str], capsys: pytest.CaptureFixture[str]) -> None:
     result = document(capsys, "advise", *shape, "--gpu", "h100")
     kernel = result["kernel"]
     assert (kernel["tile_from"], kernel["stages_from"]) == ("advised", "advised")
     how = ["--tile", kernel["tile"], "--stages", f"{kernel['stages']}", "--blocks-per-sm", f"{kernel['blocks_per_sm']}"]
+    how += ["--execution", kernel["execution"]]
     names = [kernel["order"], *(element["order"] for element in result["against"])]
     timed = document(capsys, "time", *shape, "--gpu", "h100", *how, "--schedules", ",".join(names))
     by_name = {each_item["name"]: each_item for each_item in timed["schedules"]}
@@ -100,6 +102,17 @@ def test_it_is_a_short_screen(
     assert "its evidence: `pebble machines h100-sxm5-80gb --explain`" in " ".join(capsys.readouterr().out.split())
 
 
+@pytest.mark.parametrize("dim", [64, 128, 256])
+def test_attention_on_hopper_has_the_tile_of_its_file(dim: int, capsys: pytest.CaptureFixture[str]) -> None:
+    """The file is fastest with one tile; the model, of plain kernels, prefers narrower ones."""
+    heads = ["attention", "--queries", "4k", "--keys", "4k", "--head-dim", f"{dim}", "--heads", "16", "--causal"]
+    kernel = document(capsys, "advise", *heads, "--gpu", "h100")["kernel"]
+    written = pebble.export("fa3", pebble.Attention(4096, 4096, dim, heads=16, causal=True), "json", gpu="h100")
+    assert kernel["tile"] == ("128x64" if dim > 128 else "128x128")
+    assert (kernel["order"], kernel["stages"], kernel["execution"]) == ("fa3", 2, "free")
+    assert written.table.launch.stages == kernel["stages"]
+
+
 def test_what_no_tile_fits_is_one_sentence(capsys: pytest.CaptureFixture[str]) -> None:
     wide = ["latent-attention", "--queries", "1", "--keys", "1024", "--heads", "64", "--latent", "4096", "--rope", "64"]
     assert main(["advise", *wide, "--gpu", "a40"]) == 2  # 16 rows of Q alone take 130 KiB, of 99
@@ -119,7 +132,7 @@ def test_what_is_saved_runs_in_its_own_kernel(
         assert simulated["kernel"][key] == result["kernel"][key]
 
 
-@pytest.mark.parametrize("shape", [GEMM, FFN, CAUSAL], ids=lambda shape: shape[0])
+@pytest.mark.parametrize("shape", [GEMM, FFN, WHOLE], ids=lambda shape: shape[0])
 def test_what_comes_next_works(
     shape: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:

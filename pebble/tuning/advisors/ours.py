@@ -20,6 +20,7 @@ from pebble.errors import InputError
 from pebble.families import KernelFamily, kernel_family
 from pebble.models.kernel_fit import KernelNeeds, fits, most_stages
 from pebble.models.machine import Machine
+from pebble.models.rates import speeds_of
 from pebble.models.tile_model import BARRIER_BYTES, least_threads
 from pebble.schedules.tile import TileShape
 from pebble.simulation import KernelConfig
@@ -86,6 +87,8 @@ class Timer:
         self.workload, self.machine, self.progress = workload, machine, progress
         self.family: KernelFamily[Any, Any] = kernel_family(workload)
         self.rates = sustained_rates(machine, workload.dtype)
+        self.execution = self.family.advised_execution(workload)
+        self.speeds = speeds_of(machine, workload.dtype)
         self._known: dict[tuple[Any, ...], tuple[ModelledTime, Sustained | None]] = {}
 
     def needs(self, tile: TileShape, stages: int) -> KernelNeeds:
@@ -97,7 +100,8 @@ class Timer:
         """The kernel as it is simulated, whatever its order."""
         tile, policy = self.family.cut_tile(advice.tile, self.workload), self.machine.default_model.policy
         return KernelConfig(
-            tile, advice.sms, advice.blocks_per_sm, self.machine.l2_bytes, policy, stages=advice.stages
+            tile, advice.sms, advice.blocks_per_sm, self.machine.l2_bytes, policy, self.execution, advice.stages,
+            self.speeds,
         )  # fmt: skip
 
     def power(self, config: KernelConfig) -> Power | None:
