@@ -32,6 +32,39 @@ class Launches(NamedTuple):
     within_10_percent: int
 
 
+class ExportedFiles(NamedTuple):
+    """Measured files of `pebble export` for layers of one family on one chip, in bf16, run again and again.
+
+    Attributes
+    ----------
+    layers : int
+    least_ms, most_ms : float
+        The shortest and the longest.
+    least, most : float
+        The least and the most that one took, over the modelled sustained time of its schedule.
+    """
+
+    layers: int
+    least_ms: float
+    most_ms: float
+    least: float
+    most: float
+
+
+def exported_files(family: str, chip: str, milliseconds: float) -> ExportedFiles | None:
+    """Those that are known; None where none was measured, or none as short or as long as this one.
+
+    Examples
+    --------
+    >>> exported_files("gemm", "h200-sxm-141gb", 1.6).layers
+    13
+    >>> exported_files("gemm", "h200-sxm-141gb", 0.01) is exported_files("gemm", "a40", 1.6) is None
+    True
+    """
+    result = _exported().get((family, chip))
+    return result if result is not None and result.least_ms <= milliseconds <= result.most_ms else None
+
+
 def launches_like(family: str, chip: str, execution: str, milliseconds: float) -> Launches | None:
     """Those that are known; None where none was measured, or none as short or as long as this one.
 
@@ -44,6 +77,12 @@ def launches_like(family: str, chip: str, execution: str, milliseconds: float) -
     """
     result = _known().get((family, chip, execution))
     return result if result is not None and result.least_ms <= milliseconds <= result.most_ms else None
+
+
+@cache
+def _exported() -> dict[tuple[str, str], ExportedFiles]:
+    rows = tomllib.loads(_FILE.with_name("exported.toml").read_text(encoding="utf-8"))["exported"]
+    return {(row["family"], row["chip"]): ExportedFiles(*(row[name] for name in ExportedFiles._fields)) for row in rows}
 
 
 @cache

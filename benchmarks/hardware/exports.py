@@ -5,6 +5,8 @@
     python benchmarks/hardware/exports.py --write FOLDER --gpu h200-sxm-141gb       # the files of all layers
     python benchmarks/gpu/run_exports.py FOLDER OUT.csv                             # on that GPU
     python benchmarks/hardware/exports.py --add OUT.csv --gpu h200-sxm-141gb        # into exports/measured.csv
+    python benchmarks/hardware/exports.py --model                          # into exports/modelled.csv; two minutes
+    python benchmarks/hardware/exports.py --shares models/exported.toml    # what the program says of its files
 
 Each ratio is this file's over that of the fastest of PyTorch's own calls for the same operands, both in one run of
 `benchmarks/gpu/run_exports.py`. Bytes are read and written, and each written byte of the result counts, though a
@@ -23,6 +25,7 @@ from typing import Any
 sys.path.insert(0, str(Path(__file__).parents[2]))
 
 MEASURED = Path(__file__).parent / "exports/measured.csv"
+MODELLED = Path(__file__).parent / "exports/modelled.csv"
 FAMILIES = ("gemm", "grouped", "ffn", "attention", "decode")
 KINDS = {"sustained": "sustained_milliseconds", "single": "milliseconds", "joules": "joules", "bytes": "bytes"}
 
@@ -116,6 +119,52 @@ def add(output: Path, sku: str) -> None:
         writer = csv.DictWriter(file, columns, lineterminator="\n", restval="", extrasaction="ignore")
         writer.writeheader()
         writer.writerows(rows)
+
+
+def model() -> None:
+    """The modelled times of every layer that was measured, as blocks run where a kernel is picked."""
+    import pebble
+    from pebble.families import kernel_family
+
+    known = layers()
+    with open(MODELLED, "w", newline="") as file:
+        writer = csv.writer(file, lineterminator="\n")
+        writer.writerow(
+            ["chip", "case", "family", "schedule", "tile", "stages", "execution", "single_ms", "sustained_ms"]
+        )
+        for row in measured(MEASURED, "free"):
+            workload = known[row["case"]][2]
+            execution = kernel_family(workload).advised_execution(workload).name
+            kernel = {name: row[name] for name in ("schedule", "tile", "stages")}
+            found = pebble.time(
+                workload, row["schedule"], gpu=row["chip"], tile=row["tile"], stages=int(row["stages"]),
+                execution=execution, progress=False,
+            ).orders[0]  # fmt: skip
+            times = (f"{1e3 * seconds:.5g}" for seconds in (found.time.seconds, found.sustained.seconds))
+            writer.writerow([row["chip"], row["case"], row["family"], *kernel.values(), execution, *times])
+
+
+def shares() -> str:
+    """The file that `pebble.models.launches` reads: how much of the modelled sustained time exported files took."""
+    with open(MODELLED, newline="") as file:
+        modelled = {(row["chip"], row["case"]): float(row["sustained_ms"]) for row in csv.DictReader(file)}
+    parts = [
+        "# Of exported files, layer by layer: the least and the most that one took of the modelled sustained time of\n"
+        "# its schedule. By benchmarks/hardware/exports.py --shares; files of decode deal keys in a way of their own.\n"
+    ]
+    for family in FAMILIES:
+        for chip in sorted({chip for chip, _ in modelled}):
+            times = [
+                (float(row["sustained_milliseconds"]), modelled[chip, row["case"]])
+                for row in measured(MEASURED, "free")
+                if (row["family"], row["chip"]) == (family, chip) and family != "decode"
+            ]
+            if times:
+                took = [ran / said for ran, said in times]
+                spans = f"least_ms = {min(times)[0]:g}\nmost_ms = {max(times)[0]:g}\n"
+                spans = f"layers = {len(took)}\n{spans}least = {min(took):.2f}\nmost = {max(took):.2f}\n"
+                parts.append(f'[[exported]]\nfamily = "{family}"\nchip = "{chip}"\n{spans}')
+    return "\n".join(parts)
 
 
 def measured(path: str | Path, how: str) -> list[Row]:
@@ -215,10 +264,18 @@ def main() -> int:
     parser.add_argument("--figure", metavar="FILE", help="draw it")
     parser.add_argument("--write", type=Path, metavar="FOLDER", help="instead: export every layer, for --gpu")
     parser.add_argument("--add", type=Path, metavar="CSV", help="instead: take the rows of a run, on --gpu")
+    parser.add_argument("--model", action="store_true", help="instead: model the time of every measured layer")
+    parser.add_argument("--shares", type=Path, metavar="FILE", help="instead: write what of it exported files took")
     parser.add_argument("--gpu", metavar="SKU", default="h200-sxm-141gb", help="(h200-sxm-141gb)")
     args = parser.parse_args()
     if args.write or args.add:
         write(args.write, args.gpu) if args.write else add(args.add, args.gpu)
+        return 0
+    if args.model or args.shares:
+        if args.model:
+            model()
+        if args.shares:
+            args.shares.write_text(shares(), encoding="utf-8")
         return 0
     rows = measured(args.measured, args.how)
     print(table(rows) + "\n\n" + summary(rows))

@@ -79,7 +79,12 @@ def _print(result: KernelAdvice, explain: bool) -> None:
     limited = result.best.sustained is not None and result.best.sustained.at_limit
     power = ", at the power limit; fewer bytes allow a higher clock" if limited else ""
     lines["binds"] = f"{_BINDS.get(bound_by := next(iter(time.binds)), bound_by)}{power}: modelled"
-    if (known := result.launches) is not None:
+    if (files := result.exported) is not None:
+        lines["trust"] = (
+            f"measured: {files.layers} exported layers on this chip took {files.least:.2f} to {files.most:.2f} of the "
+            "modelled sustained time"
+        )
+    elif (known := result.launches) is not None:
         share, of = known.within_10_percent / known.measured, f"{known.measured} plain {result.workload.family} kernels"
         lines["trust"] = f"measured: {share:.0%} of {of} on this chip within 10 % of the modelled time"
     command, note = _next(result)

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 from pebble.errors import InputError
 from pebble.families import kernel_family
 from pebble.models.kernel_fit import warp_threads
-from pebble.models.launches import MEASURED_DTYPE, Launches, launches_like
+from pebble.models.launches import MEASURED_DTYPE, ExportedFiles, Launches, exported_files, launches_like
 from pebble.models.machine import Machine
 from pebble.reports.default_kernel import as_advised
 from pebble.reports.export import Exported, export, runs_on
@@ -117,6 +117,14 @@ class KernelAdvice(Report):
         return launches_like(*kind, self.best.time.seconds * MILLI) if known else None
 
     @property
+    def exported(self) -> ExportedFiles | None:
+        """Measured files of the family on the chip; None where there are none, or the file is not a plain one."""
+        kernel = kernel_family(self.workload).kernel
+        plain = kernel.exported_template(self.workload) == kernel.template and self.writable is not None
+        known = plain and self.best.sustained is not None and self.workload.dtype == MEASURED_DTYPE
+        return exported_files(self.workload.family, self.machine.sku, self.best.seconds * MILLI) if known else None
+
+    @property
     def over_bound(self) -> float:
         """Times the bytes that are proved to be needed."""
         return self.best.time.dram_bytes / self.bound.bound.bytes
@@ -169,6 +177,7 @@ class KernelAdvice(Report):
                 "cache_model": self.machine.default_model.mark,
                 "sustained": "modelled" if self.best.sustained else "not modelled: of a single launch",
                 "launches": None if self.launches is None else self.launches._asdict(),
+                "exported": None if self.exported is None else self.exported._asdict(),
             },
             "tried": self.rows(),
             "table": self.table or None,

@@ -12,6 +12,7 @@ from types import ModuleType
 
 import pytest
 
+import pebble
 from pebble.models import launches
 
 HARDWARE = Path(__file__).resolve().parents[2] / "benchmarks" / "hardware"
@@ -98,6 +99,23 @@ def test_the_program_ships_what_the_rows_say(script: ModuleType) -> None:
     assert launches.launches_like("gemm", "h200-sxm-141gb", "waves", 1.0) == (*spans, len(kept), *near)
     assert launches.launches_like("gemm", "h200-sxm-141gb", "waves", spans[1] * 1.01) is None
     assert {row.row["dtype"] for row in kept} == {launches.MEASURED_DTYPE}
+
+
+@pytest.mark.parametrize("script", ["exports"], indirect=True)
+def test_the_program_ships_what_files_took(script: ModuleType) -> None:
+    """And two of the modelled times are those that the program says today."""
+    assert Path(launches.__file__).with_name("exported.toml").read_text() == script.shares()
+    with script.MODELLED.open(newline="") as file:
+        rows = {(row["chip"], row["case"]): row for row in csv.DictReader(file)}
+    known = script.layers()
+    for key in [("h100-sxm5-80gb", "att-8k-causal"), ("h200-sxm-141gb", "gemm-8192x8192x8192")]:
+        row = rows[key]
+        found = pebble.time(
+            known[key[1]][2], row["schedule"], gpu=key[0], tile=row["tile"], stages=int(row["stages"]),
+            execution=row["execution"],
+        ).orders[0]  # fmt: skip
+        assert found.sustained is not None
+        assert 1e3 * found.sustained.seconds == pytest.approx(float(row["sustained_ms"]), rel=1e-4)
 
 
 @pytest.mark.parametrize("script", ["exports"], indirect=True)
