@@ -22,7 +22,7 @@ if TYPE_CHECKING:  # which load all that simulates
     from pebble.reports import simulated_orders
     from pebble.tuning import Progress
 
-_SHORTEST_NAME = 12  # characters that are left of a name before a column of `keep` goes
+_SHORTEST_NAME = 30  # characters that are left of a name before a column of `keep` goes
 
 _command: list[str] = []
 

@@ -21,7 +21,7 @@ from pebble.workloads.workload import Workload
 
 LONG_SECONDS = 10.0  # what takes longer says so before it begins
 _RUNS = {"free": 2.2, "waves": 0.8, "lru": 0.3}  # of what a simulation of blocks in waves takes
-_FEW = 12  # orders that are all shown
+FEW = 12  # orders that are all shown
 
 
 def tell_patience(
@@ -123,12 +123,9 @@ def print_short(result: Ranking, command: str) -> None:
     if not result.orders:
         return
     print()
-    shown = result.orders if len(result.orders) <= _FEW else result.short
+    shown = result.orders if len(result.orders) <= FEW else result.short
     print(_table(result, shown))
     hidden = sum(len(order.alike) for order in result.orders) - sum(len(each_item.alike) for each_item in shown)
-    hidden += result.left_out
-    slower = f" ({result.left_out} not simulated)" if result.left_out else ""
-    more = f"{hidden} more schedules{slower} with --all; " if hidden else ""
     parts = [item for item in shown if item.share < 1]
     if parts:
         least = min(part.share for part in parts)
@@ -136,8 +133,16 @@ def print_short(result: Ranking, command: str) -> None:
     if not result.complete:
         done = sum(len(element.alike) for element in result.orders)
         _output.say(f"interrupted after {done} of {result.requested} schedules; the rest are missing")
+    print_trust(result, hidden, result.left_out, "bounds, floors and notes")
+
+
+def print_trust(result: Ranking, hidden: int, left_out: int, rest: str) -> None:
+    """What stands below a short table: how far to trust it, and how to see the rest."""
+    hidden += left_out
+    slower = f" ({left_out} not simulated)" if left_out else ""
+    more = f"{hidden} more schedules{slower} with --all; " if hidden else ""
     _output.say(f"trust     {_trust(result)}")
-    _output.say(f"more      {more}bounds, floors and notes with --explain")
+    _output.say(f"more      {more}{rest} with --explain")
 
 
 def _trust(result: Ranking) -> str:

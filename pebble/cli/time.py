@@ -28,10 +28,10 @@ from pebble.cli._arguments import (
     workload_of,
 )
 from pebble.cli._look import add_look_arguments, check_figure, write_figure
-from pebble.cli._ranking import as_fast, tell_patience_of
+from pebble.cli._ranking import FEW, as_fast, print_trust, tell_patience_of
 from pebble.errors import InputError
 from pebble.reports.kernel_time import Timing, floor_word
-from pebble.reports.ranking import ranking_of
+from pebble.reports.ranking import Ranking, likely_orders, ranking_of
 from pebble.reports.time_concurrent import SideBySide
 from pebble.reports.time_sweep import Sweep
 from pebble.timing.modelled import ModelledTime
@@ -54,6 +54,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     group.add_argument("--beside-schedules", metavar="NAMES", help="of the second; the fastest (those in common use)")
     group.add_argument("--beside-sms", metavar="P,P", help="SMs of the second (seven splits)")
     group.add_argument("--sweep", metavar="NAME=V,V", help="one size in many values: tokens=16,256,4096")
+    parser.add_argument("--all", action="store_true", help="every schedule, also those that look slower")
+    parser.add_argument("--explain", action="store_true", help="every schedule, and notes: what the model knows, where")
     add_look_arguments(parser, "with --beside or --sweep, write the figure")
     add_machine_arguments(parser, cache=False)
     add_kernel_arguments(parser)
@@ -64,11 +66,16 @@ def run(args: argparse.Namespace) -> int:
     if args.figure is not None and args.beside is None and args.sweep is None:
         raise InputError("--figure: expected --beside or --sweep with it.")
     check_figure(args)
-    if args.beside is None and args.sweep is None and args.cache is None:
-        tell_patience_of(workload_of(args), args.schedules, args.schedule, **kernel(args))
+    schedules, left_out, one = args.schedules, 0, args.beside is None and args.sweep is None
+    short = one and not (args.json or args.all or args.explain)
+    if one and args.cache is None:
+        if short and schedules == "all":
+            likely, left_out = likely_orders(workload_of(args), **kernel(args))
+            schedules = likely if left_out else schedules
+        tell_patience_of(workload_of(args), schedules, args.schedule, **kernel(args))
     result = time(
         workload_of(args),
-        args.schedules,
+        schedules,
         args.schedule,
         residual=args.residual,
         beside=args.beside,
@@ -83,7 +90,7 @@ def run(args: argparse.Namespace) -> int:
         more = {"verdict": ranking_of(result).to_json()} if isinstance(result, Timing) else {}
         _output.print_report(result, **more)
     elif isinstance(result, Timing):
-        _print(result)
+        _print(result, short, left_out)
     elif isinstance(result, SideBySide):
         _print_concurrent(result)
     else:
@@ -132,7 +139,8 @@ def _notes(notes: tuple[str, ...]) -> None:
         _output.say(f"note: {note}")
 
 
-def _print(result: Timing) -> None:
+def _print(result: Timing, short: bool, left_out: int) -> None:
+    """The verdict, then a row for each time: of a short screen few, and no notes."""
     say = _output.say
     say(f"{result.workload.label}: {result.kernel.runs_and_why}, {result.kernel.cache}")
     print()
@@ -171,14 +179,17 @@ def _print(result: Timing) -> None:
             f"{unit(best.time.around_seconds)} {unit.name}, launch {unit(best.time.launch_seconds)} {unit.name}"
         )
     print()
-    _print_orders(result, unit)
+    hidden = _print_orders(result, ranking, unit, short)
     if not result.complete:
         _output.say(f"note: interrupted; the {len(result.orders)} schedules above are all that was done")
-    _notes(result.notes)
+    if short:
+        print_trust(ranking, hidden, left_out, "notes")
+    else:
+        _notes(result.notes)
 
 
-def _print_orders(result: Timing, unit: _Unit) -> None:
-    """A row for each time that schedules take."""
+def _print_orders(result: Timing, ranking: Ranking, unit: _Unit, short: bool) -> int:
+    """A row for each time that schedules take; of a short screen few where there are many: how many are not shown."""
     modelled = f"modelled {unit.name}"
     often_too = any(order.sustained is not None for order in result.orders)
     ranked = [f"sustained {unit.name}", "x floor", "joules", modelled] if often_too else [modelled, "x floor"]
@@ -191,11 +202,16 @@ def _print_orders(result: Timing, unit: _Unit) -> None:
         often = ("-" if again is None else f"{again.total_joules:.3g}", unit(t.seconds)) if often_too else ()
         takes = ("-" if often_too and again is None else unit(timed.ranked_seconds), over, *often)
         rows.setdefault((*takes, *unit.sums(t), _binds(t)), []).append(timed.order)
-    named = [[tied[0] + f" and {len(tied) - 1} more" * (len(tied) > 1), *row] for row, tied in rows.items()]
+    few = {each.order for each in ranking.short}
+    shown = rows
+    if short and len(rows) > FEW:
+        shown = {row: tied for row, tied in rows.items() if few.intersection(tied)}
+    named = [[tied[0] + f" and {len(tied) - 1} more" * (len(tied) > 1), *row] for row, tied in shown.items()]
     print(_output.table(heads, named, keep=(ranked[0], "x floor", modelled, binds)))
-    for tied in rows.values():
+    for tied in () if short else rows.values():
         if len(tied) > 1:
             _output.say(f"the same: {', '.join(tied)}")
+    return sum(map(len, rows.values())) - sum(map(len, shown.values()))
 
 
 def _print_concurrent(result: SideBySide) -> None:

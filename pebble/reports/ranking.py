@@ -255,6 +255,15 @@ def rank_orders(
     return Ranking.of(workload, kernel, [done[walk] for walk in sorted(done)], bound, len(chosen), left)
 
 
+def likely_orders(workload: Workload, **options: Unpack[KernelOptions]) -> tuple[list[str], int]:
+    """Of all orders the names of those that a short screen simulates, and how many it leaves out; errors as above."""
+    kernel = advised_kernel(workload, **options)
+    chosen = named_schedules(workload, kernel, "all", None)
+    walks, _ = _walks(workload, kernel, chosen, rates_of(workload, kernel), power_of_kernel(workload, kernel))
+    names = [str(chosen[at].name) for at in sorted(at for walk in walks for at in walk)]
+    return names, len(chosen) - len(names)
+
+
 def ranking_of(result: Timing) -> Ranking:
     """The verdict on what `pebble.time` found: of equal ones the one that `pebble.advise` picks."""
     orders = [Ranked(order.order, order.time.dram_bytes, order, (order.order,)) for order in result.orders]
