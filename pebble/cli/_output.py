@@ -22,7 +22,7 @@ if TYPE_CHECKING:  # which load all that simulates
     from pebble.reports import simulated_orders
     from pebble.tuning import Progress
 
-_SHORTEST_NAME = 30  # characters that are left of a name before a column of `keep` goes
+_SHORTEST_NAMES = {1: 30, 2: 12}  # characters left of one name, or of each of two, before a column of `keep` goes
 
 _command: list[str] = []
 
@@ -80,7 +80,7 @@ def table(headers: Sequence[str], rows: Iterable[Sequence[str]], left: int = 1, 
     least = min(2, len(shown))
     while others and len(shown) > least and _across(widths, shown) > space:
         shown.remove(others.pop())
-    cut = [min(width, _SHORTEST_NAME) if i < left else width for i, width in enumerate(widths)]
+    cut = [min(width, _SHORTEST_NAMES.get(left, 12)) if i < left else width for i, width in enumerate(widths)]
     while kept and len(shown) > least and _across(cut, shown) > space:
         shown.remove(kept.pop())
     for i in sorted((i for i in shown if i < left), key=lambda i: -widths[i]):

@@ -9,6 +9,7 @@ from typing import Any, Unpack
 
 from pebble.cli import _output
 from pebble.cli._output import schedules_bar
+from pebble.families import kernel_family
 from pebble.reports.default_kernel import advised_kernel
 from pebble.reports.kernel_time import floor_word
 from pebble.reports.patience import about_seconds
@@ -141,6 +142,8 @@ def print_trust(result: Ranking, hidden: int, left_out: int, rest: str) -> None:
     hidden += left_out
     slower = f" ({left_out} not simulated)" if left_out else ""
     more = f"{hidden} more schedules{slower} with --all; " if hidden else ""
+    if walks := kernel_family(result.workload).walks:
+        _output.say(f"names     {walks}")
     _output.say(f"trust     {_trust(result)}")
     _output.say(f"more      {more}{rest} with --explain")
 

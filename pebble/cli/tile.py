@@ -30,6 +30,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     advisors = "; ".join(f"{name}: {advisor.what}" for name, advisor in ADVISORS.items())
     parser.add_argument("--advisor", metavar="NAME", default="ours", help=f"{advisors} (ours)")
     parser.add_argument("--top", metavar="N", default="10", help="kernels to show (10)")
+    parser.add_argument(
+        "--explain", action="store_true", help="what the first keeps on an SM and what hides its latency; notes"
+    )
     parser.add_argument("--gpu", metavar="SKU", help="a GPU of `pebble machines`, such as h100-sxm5-80gb")
     parser.add_argument("--machine", metavar="FILE", help="a machine file of your own (`pebble machines --help`)")
     parser.add_argument("--sms", metavar="P", help="SMs that the kernel may use (all)")
@@ -56,11 +59,11 @@ def run(args: argparse.Namespace) -> int:
         document = result.document()
         _output.print_report(result, configurations=document["configurations"][:top])
     else:
-        _print(result, top)
+        _print(result, top, args.explain or args.tile is not None)
     return 0
 
 
-def _print(result: TileAdvice, top: int) -> None:
+def _print(result: TileAdvice, top: int, explain: bool) -> None:
     say = _output.say
     say(result.summary())
     print()
@@ -75,6 +78,11 @@ def _print(result: TileAdvice, top: int) -> None:
         us = "us" if result.best.sustained_seconds is None else "sustained us"
         headers = ["tile", "stages", "warps", "per SM", "waves", "last", "order", "DRAM", us, "bound by"]
         print(_output.table(headers, [_by_time(choice) for choice in result.choices[:top]], keep=(us, "bound by")))
+    if not explain:
+        if result.advisor is not None and result.advisor.measure:
+            say(f"note: {result.notes[0]}")
+        say("more: what the first keeps on an SM, what hides its latency, and notes with --explain")
+        return
     print()
     _explain(result.best)
     for note in result.notes:

@@ -55,7 +55,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         f"the worst of them ({ROBUST_IN_TIME} by time or energy, {ROBUST} by bytes; {UNEVEN} for causal attention on a "
         "GPU)",
     )  # fmt: skip
-    parser.add_argument("--top", default="10", metavar="N", help="schedules to show (10)")
+    parser.add_argument("--top", metavar="N", help="schedules to show (5; 10 with --explain and --json)")
+    parser.add_argument(
+        "--explain", action="store_true",
+        help="what the best moves under each execution, with a set-aside of L2 and launched otherwise; notes",
+    )  # fmt: skip
     parser.add_argument("--time-limit", default=f"{SECONDS:g}", metavar="S", help=f"seconds ({SECONDS:g})")
     parser.add_argument(
         "--save", metavar="FILE", help="write the best that has a table (.json), which `pebble export` reads"
@@ -72,7 +76,7 @@ def run(args: argparse.Namespace) -> int:
     """Search and print."""
     workload = workload_of(args)
     kernel_family(workload)  # refused before anything else is looked at
-    top = whole("--top", args.top, 1, 10_000)
+    top = whole("--top", args.top or ("10" if args.explain or args.json else "5"), 1, 10_000)
     limit = seconds("--time-limit", args.time_limit)
     for option, path in (("--save", args.save), ("--save-pinned", args.save_pinned)):
         if path is not None:
@@ -87,7 +91,7 @@ def run(args: argparse.Namespace) -> int:
         document = result.document()
         _output.print_report(result, schedules=document["schedules"][:top])
     else:
-        _print(result, top)
+        _print(result, top, args.explain)
     if args.save is not None:
         _save(result, args.save)
     if args.save_pinned is not None:
@@ -113,7 +117,7 @@ def _save(result: Tuning, path: str) -> None:
     print(f"table: {path}{which}", file=sys.stderr)
 
 
-def _print(result: Tuning, top: int) -> None:
+def _print(result: Tuning, top: int, explain: bool) -> None:
     say, best, baseline, least = _output.say, result.best, result.baseline, result.objective
     blocks, by_bytes = best.kernel.config.wave_blocks, least.name == BYTES
 
@@ -141,6 +145,26 @@ def _print(result: Tuning, top: int) -> None:
     )
     if result.times is not None:
         say(f"modelled time    {_times(result.times)}")
+    if explain:
+        _print_otherwise(result)
+    print()
+    _print_table(result, top)
+    looked, simulated, named, all_named = result.counts
+    print()
+    say(
+        f"{looked:,} schedules looked at, {simulated:,} simulated in full, {named:,} of {all_named:,} named ones among "
+        f"them; {result.seconds:.1f} s"
+    )
+    say(f"tiles tried: {', '.join(result.tiles)}; another may move less or be faster: --tile, `pebble tile`")
+    for note in result.notes if explain else ():
+        say(f"note: {note}")
+    if not explain:
+        say("more: other executions, set-asides of L2 and notes with --explain")
+
+
+def _print_otherwise(result: Tuning) -> None:
+    """What the best moves under each execution, and what others move pinned or launched otherwise."""
+    say = _output.say
     for i, name in enumerate(result.executions):
         say(f"under {name:<11}{_under(result, i)}")
     for b in result.beyond:
@@ -153,17 +177,6 @@ def _print(result: Tuning, top: int) -> None:
         say(
             f"launched {launch.execution}: {traffic}: tile {s.kernel.tile}, {s.name} ({result.executions[0]}: {ranked})"
         )
-    print()
-    _print_table(result, top)
-    looked, simulated, named, all_named = result.counts
-    print()
-    say(
-        f"{looked:,} schedules looked at, {simulated:,} simulated in full, {named:,} of {all_named:,} named ones among "
-        f"them; {result.seconds:.1f} s"
-    )
-    say(f"tiles tried: {', '.join(result.tiles)}; another may move less or be faster: --tile, `pebble tile`")
-    for note in result.notes:
-        say(f"note: {note}")
 
 
 def _under(result: Tuning, at: int) -> str:

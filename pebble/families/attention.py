@@ -71,6 +71,7 @@ class SoftmaxFamily(KernelFamily[A, AttentionSchedule], Generic[A]):
     """What families with the kernels of attention share: a block keeps rows of Q, and tiles of keys stream by."""
 
     hides_phases = True  # FlashAttention-3 computes exponentials of one tile beside products of another
+    walks = "fa1, fa2, fa3, flash-decoding: walks in a modelled kernel, not those programs"
     space = AttentionSpace()
 
     def tile_text(self, tile: TileShape) -> str:

@@ -205,6 +205,8 @@ class KernelFamily(Family[W], Generic[W, S]):
         Whether some of its kernels pass a partial sum of the output on through memory at the output's width.
     hides_phases : bool
         Whether the phases of a block step overlap in the fastest kernels and do not in those modelled here.
+    walks : str
+        What names of schedules stand for that are also those of programs: a sentence, empty where none is.
     space : Space, optional
         What a search can try; None where no search is written.
     """
@@ -216,6 +218,7 @@ class KernelFamily(Family[W], Generic[W, S]):
     timed: ClassVar[bool] = False
     rounds_partial_sums: ClassVar[bool] = False
     hides_phases: ClassVar[bool] = False
+    walks: ClassVar[str] = ""
     space: ClassVar[Space[Any, Any] | None] = None
 
     @property

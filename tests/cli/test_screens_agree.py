@@ -51,7 +51,7 @@ def test_advise_compare_and_time(
 def test_tile_tells_the_same_kernel(
     case: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    advised, told = (screen(f"{command} {case}", capsys, monkeypatch) for command in ("advise", "tile"))
+    advised, told = (screen(f"{command} {case}", capsys, monkeypatch) for command in ("advise", "tile --explain"))
     used = re.search(r"use (\S+), (\d+) stages, (\d+) warps,.* order (\S+) expect", advised)
     assert used is not None
     tile, stages, warps, order = used.groups()

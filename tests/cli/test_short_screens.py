@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from typing import Any
 
 import pytest
@@ -47,6 +48,32 @@ def test_compare_is_short(
     assert len(lines) <= 25 and all(len(line) <= 100 for line in lines)
     first = [line.split()[0] for line in lines if not line.startswith(" ") and line]
     assert ("use" in first) is where.startswith("--gpu") and "limit" in first and "trust" in first
+
+
+@pytest.mark.parametrize(
+    ("command", "most"), [("time", 25), ("tile", 16), ("tune --time-limit 0.5", 25)], ids=["time", "tile", "tune"]
+)
+@pytest.mark.parametrize("shape", ["gemm -m 1k -n 1k -k 1k", "ffn --tokens 512 --d-model 384 --hidden 1024 --gated"])
+def test_others_are_short_and_say_how_to_see_the_rest(
+    command: str, most: int, shape: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    name, *options = command.split()
+    words = " ".join([name, shape, "--gpu", "h100", *options])
+    monkeypatch.setenv("COLUMNS", "100")
+    lines = run(words, capsys).splitlines()
+    assert len(lines) <= most and all(len(line) <= 100 for line in lines)
+    assert "note:" not in "\n".join(lines) and "--explain" in lines[-1]
+    explained = run(f"{words} --explain", capsys)
+    assert len(explained.splitlines()) > most and "note: " in explained
+
+
+def test_time_simulates_few_of_many_orders_and_all_on_request(capsys: pytest.CaptureFixture[str]) -> None:
+    wide = "time ffn --tokens 4k --d-model 4k --hidden 11008 --gpu h100"
+    few = re.findall(r"of (\d+) timed with tile", " ".join(run(wide, capsys).split()))
+    assert few and int(few[0]) < 20
+    named = ",".join(re.findall(r"^(separate:\S+|row-fused\S+)", run(wide, capsys), re.MULTILINE))
+    assert "separate:row" in named.split(",")  # the slowest
+    assert not re.findall(r"more schedules", run(f"{wide} --schedules {named}", capsys))
 
 
 @pytest.mark.parametrize(

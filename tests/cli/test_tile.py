@@ -21,7 +21,7 @@ def document(capsys: pytest.CaptureFixture[str], *words: str) -> dict[str, objec
 
 
 def test_tile_ranks_by_modelled_time(capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["tile", *SMALL, *H100, "--top", "3"]) == 0
+    assert main(["tile", *SMALL, *H100, "--top", "3", "--explain"]) == 0
     out = capsys.readouterr().out
     assert (
         "ours: tile" in out
@@ -192,7 +192,7 @@ def test_a_tile_is_told_as_the_family_writes_it_and_once_where_blocks_are_few(
     result = document(capsys, "tile", *attention, "--gpu", "l40s")["configurations"]
     assert isinstance(result, list)
     assert all(len(each["tile"].split("x")) == 2 for each in result)
-    assert main(["tile", "gemm", "-m", "1", "-n", "1", "-k", "1", "--gpu", "a40"]) == 0
+    assert main(["tile", "gemm", "-m", "1", "-n", "1", "-k", "1", "--gpu", "a40", "--explain"]) == 0
     out = capsys.readouterr().out
     assert out.count("\n1x1x1") == 2  # a row, and its explanation
     assert "the tile 16x16x64 is larger than the problem and is cut short to 1x1x1" in " ".join(out.split())

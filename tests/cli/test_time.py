@@ -167,10 +167,14 @@ def test_fewest_bytes_are_not_called_least_time(capsys: pytest.CaptureFixture[st
 def test_what_is_no_kernel_is_called_none(capsys: pytest.CaptureFixture[str]) -> None:
     attention = "attention --queries 512 --keys 512 --head-dim 64 --gpu h100-sxm5-80gb --schedules fa2,fa3"
     for command in ("compare", "time"):
-        assert main([command, *attention.split(), *(["--explain"] if command == "compare" else [])]) == 0
+        assert main([command, *attention.split(), "--explain"]) == 0
         text = " ".join(capsys.readouterr().out.split())
         assert "FlashAttention-1, -2, -3 and FlashDecoding in a modelled kernel of the tile above" in text
         assert ("MiB by hand: a schedule, not a kernel" in text) is (command == "compare")
+        assert main([command, *attention.split()]) == 0
+        assert "fa3, flash-decoding: walks in a modelled kernel, not those programs" in " ".join(
+            capsys.readouterr().out.split()
+        )
 
 
 def test_a_screen_says_where_tile_and_stages_come_from(capsys: pytest.CaptureFixture[str]) -> None:

@@ -39,7 +39,7 @@ def test_the_front_door_gives_the_same(capsys: pytest.CaptureFixture[str]) -> No
 
 
 def test_the_text_shows_floor_and_times(capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["time", *GEMM, *CHIP, "--schedules", "row"]) == 0
+    assert main(["time", *GEMM, *CHIP, "--schedules", "row", "--explain"]) == 0
     text = capsys.readouterr().out
     assert "by the model, of 1 timed with tile 64x64x64: row" in " ".join(text.split())
     assert "proved floor" in text and "binds in waves" in text and "estimates" in text
@@ -49,7 +49,7 @@ def test_short_times_are_in_microseconds_and_equal_rows_told_once(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("COLUMNS", "200")
-    assert main(["time", "gemm", "-m", "77", "-n", "131", "-k", "1009", "--gpu", "mi300x"]) == 0
+    assert main(["time", "gemm", "-m", "77", "-n", "131", "-k", "1009", "--gpu", "mi300x", "--explain"]) == 0
     text = capsys.readouterr().out
     assert "modelled us" in text and "0.000" not in text
     assert "row and 27 more" in text and "the same: row, row+sawtooth, column" in text

@@ -160,7 +160,7 @@ def test_the_command_line_says_what_to_pin_and_saves_it(tmp_path: Path, capsys: 
     where = {"machine": str(chip), "sms": SMS, "tile": kept["tile"], "policy": kept["policy"]}
     again = pebble.simulate(TALL, str(path), **where)
     assert again.traffic.dram_bytes == kept["dram_bytes"]
-    assert main(["tune", *words]) == 0
+    assert main(["tune", *words, "--explain"]) == 0
     assert f"python pinned.py {kept['run_with']}" in capsys.readouterr().out.replace("\n  ", " ")
     nothing = ["gemm", "-m", "512", "-n", "512", "-k", "512", "--gpu", "l40s", "--save-pinned"]
     assert main(["tune", *nothing, str(tmp_path / "none.json")]) == 0

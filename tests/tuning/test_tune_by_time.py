@@ -84,12 +84,16 @@ def test_a_gain_is_told_with_the_execution_that_takes_it_back(
 
 def test_a_note_says_that_exponentials_are_not_overlapped(capsys: pytest.CaptureFixture[str]) -> None:
     attention = ["attention", "--queries", "512", "--keys", "512", "--head-dim", "128", "--heads", "4"]
-    for words in (["--schedules", "fa2,fa3"], ["--sweep", "keys=256,512"], ["--beside", "gemm -m 64 -n 64 -k 64"]):
+    for words in (
+        ["--schedules", "fa2,fa3", "--explain"],
+        ["--sweep", "keys=256,512"],
+        ["--beside", "gemm -m 64 -n 64 -k 64"],
+    ):
         assert main(["time", *attention, "--gpu", "h20", *words]) == 0
         assert "the overlap of the two in FlashAttention-3 is not in the model" in " ".join(
             capsys.readouterr().out.split()
         )
-    assert main(["time", "gemm", "-m", "64", "-n", "64", "-k", "64", "--gpu", "h20"]) == 0
+    assert main(["time", "gemm", "-m", "64", "-n", "64", "-k", "64", "--gpu", "h20", "--explain"]) == 0
     assert "FlashAttention-3" not in capsys.readouterr().out
 
 
