@@ -105,13 +105,17 @@ class UnknownNameError(InputError):
         All valid names.
     where : str
         The command that lists them.
+    instead : str
+        What it is called here, where that is known.
     """
 
-    def __init__(self, kind: str, name: str, known: Iterable[str], where: str) -> None:
+    def __init__(self, kind: str, name: str, known: Iterable[str], where: str, instead: str = "") -> None:
         names = list(known)
         name = name if isinstance(name, str) else repr(name)
         near = difflib.get_close_matches(name[:200].lower(), names, n=3, cutoff=0.5)
         hint = f"did you mean {' or '.join(near)}?" if near else f"the names are listed by `{where}`."
+        if instead:
+            hint = f"here it is {instead}."
         spec = name if len(name) <= 80 else name[:77] + "..."
         super().__init__(f"unknown {kind} {spec!r}: {hint}")
         self.name = name

@@ -38,10 +38,16 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--gpu", metavar="SKU", help="a GPU of `pebble machines`, such as h100")
     parser.add_argument("--machine", metavar="FILE", help="a machine file of your own (`pebble machines --help`)")
     parser.add_argument("--sms", metavar="P", help="SMs that the kernel may use (all)")
+    parser.add_argument("--cache", help=argparse.SUPPRESS)
 
 
 def run(args: argparse.Namespace) -> int:
     """Choose and print."""
+    if args.cache is not None:
+        raise InputError(
+            f"advise: got --cache {args.cache}, expected --gpu or --machine, whose rates tell which kernel is fastest; "
+            "`pebble compare` ranks orders by bytes for a --cache."
+        )
     workload = workload_of(args)
     with search_bar() as show:
         result = advise(workload, gpu=args.gpu, machine=args.machine, sms=args.sms, progress=show)

@@ -26,6 +26,7 @@ from pebble.cli._look import add_look_arguments, check_figure, write_figure
 from pebble.cli._ranking import tell_patience_of
 from pebble.models.caches import parse_policy
 from pebble.reports.curve import POINTS, SIMULATED_POINTS, CurveReport, simulations
+from pebble.reports.ranking import common_orders
 
 _COLUMNS = 6
 
@@ -34,6 +35,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """The arguments of ``pebble curve``."""
     add_workload_arguments(parser, kernels=True)
     add_schedules_arguments(parser, own=False)
+    parser.add_argument("--all", action="store_true", help="every schedule (those in common use)")
     parser.add_argument("--from", dest="least", metavar="SIZE", help="smallest cache (the largest tile, 64KiB or more)")
     parser.add_argument("--to", dest="most", metavar="SIZE", help="largest cache (all operands)")
     parser.add_argument(
@@ -51,12 +53,17 @@ def run(args: argparse.Namespace) -> int:
     check_figure(args)
     workload = workload_of(args)
     sizes = {"least": args.least, "most": args.most, "points": args.points}
-    tell_patience_of(workload, args.schedules, runs=lambda target: simulations(target, args.points), **kernel(args))
-    report = curve(workload, args.schedules, residual=args.residual, **sizes, **kernel(args))
+    schedules, left_out = args.schedules, 0
+    if schedules == "all" and not (args.all or args.json):
+        schedules, left_out = common_orders(workload, **kernel(args))
+    tell_patience_of(workload, schedules, runs=lambda target: simulations(target, args.points), **kernel(args))
+    report = curve(workload, schedules, residual=args.residual, **sizes, **kernel(args))
     if args.json:
         _output.print_report(report)
     else:
         _print(report)
+        if left_out:
+            _output.say(f"more: {left_out} more schedules with --all")
     if args.figure and report.schedules:
         write_figure(args, report.figure)
     return 0 if report.complete else 130

@@ -134,6 +134,18 @@ def simulate(workload: Workload, schedule: Any, config: KernelConfig, residual: 
     return kernel_family(workload).simulate(workload, schedule, config, residual)
 
 
+_ELSEWHERE = {  # names that other programs have
+    **dict.fromkeys(("batched", "batched-gemm", "bmm"), "gemm with --batch"),
+    **dict.fromkeys(("matmul", "mm", "linear"), "gemm"),
+    **dict.fromkeys(("mlp", "swiglu"), "ffn (--gated for SwiGLU), or a layer such as llama-3-8b:mlp"),
+    **dict.fromkeys(("moe", "grouped-gemm", "grouped_gemm"), "grouped"),
+    **dict.fromkeys(("mha", "gqa", "sdpa", "flash-attention"), "attention"),
+    "decode": "attention with --queries 1",
+    "mla": "latent-attention",
+    **dict.fromkeys(("conv", "convolution"), "conv2d"),
+}
+
+
 def read_workload(name: str, values: Mapping[str, object]) -> Workload:
     """A workload by the name of its family, or of a layer of a named model, and its parameters.
 
@@ -163,7 +175,8 @@ def read_workload(name: str, values: Mapping[str, object]) -> Workload:
         return named_workload(name, **read)
     if name in model_names():
         raise InputError(f"workload: got {name!r} without a layer, expected MODEL:LAYER such as {name}:qkv.")
-    raise UnknownNameError("workload", name, [*FAMILIES, *(f"{m}:qkv" for m in model_names())], "pebble workloads")
+    known = [*FAMILIES, *(f"{m}:qkv" for m in model_names())]
+    raise UnknownNameError("workload", name, known, "pebble workloads", _ELSEWHERE.get(name, ""))
 
 
 def workload(name: str, **parameters: Any) -> Workload:

@@ -255,6 +255,13 @@ def rank_orders(
     return Ranking.of(workload, kernel, [done[walk] for walk in sorted(done)], bound, len(chosen), left)
 
 
+def common_orders(workload: Workload, **options: Unpack[KernelOptions]) -> tuple[list[str], int]:
+    """Of all orders the names of those in common use, all where there are none, and how many that leaves out."""
+    names = [str(item.name) for item in named_schedules(workload, advised_kernel(workload, **options), "all", None)]
+    common = [name for name in tried_first(workload) if name in names] or names
+    return common, len(names) - len(common)
+
+
 def likely_orders(workload: Workload, **options: Unpack[KernelOptions]) -> tuple[list[str], int]:
     """Of all orders the names of those that a short screen simulates, and how many it leaves out; errors as above."""
     kernel = advised_kernel(workload, **options)

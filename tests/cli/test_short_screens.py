@@ -67,6 +67,15 @@ def test_others_are_short_and_say_how_to_see_the_rest(
     assert len(explained.splitlines()) > most and "note: " in explained
 
 
+def test_curve_is_of_common_orders(capsys: pytest.CaptureFixture[str]) -> None:
+    shape = "curve gemm -m 512 -n 768 -k 256 --cache 256KiB --sms 16 --points 4"
+    few, every = run(shape, capsys), run(f"{shape} --all", capsys)
+    assert "hilbert" not in few and "hilbert" in every and "more schedules with --all" in few
+    rows = [line.split() for line in few.splitlines() if line.startswith(("row", "grouped-8"))]
+    assert rows and all(row in [line.split() for line in every.splitlines()] for row in rows)
+    assert len(document(shape, capsys)["schedules"]) > len(rows) + 5
+
+
 def test_time_simulates_few_of_many_orders_and_all_on_request(capsys: pytest.CaptureFixture[str]) -> None:
     wide = "time ffn --tokens 4k --d-model 4k --hidden 11008 --gpu h100"
     few = re.findall(r"of (\d+) timed with tile", " ".join(run(wide, capsys).split()))
