@@ -1,0 +1,140 @@
+"""Blind rows of `pebble advise`: what it said of layers of no other row before they ran, and what they took.
+
+    python benchmarks/hardware/advised.py --write FOLDER --gpu h100-sxm5-80gb    # the files, and advised/predicted.csv
+    python benchmarks/gpu/run_exports.py FOLDER OUT.csv --how free               # on that GPU
+    python benchmarks/hardware/advised.py --add OUT.csv --gpu h100-sxm5-80gb     # into advised/measured.csv
+    python benchmarks/hardware/advised.py                                        # the table and its summary
+
+Each file is the one that the command of ``next`` writes. Ratios are of sustained time: measured over modelled, and
+this file's over that of the fastest of PyTorch's own calls.
+"""
+
+from __future__ import annotations
+
+import argparse
+import csv
+import shlex
+import statistics
+import sys
+from pathlib import Path
+from typing import Any
+
+sys.path[:0] = [str(Path(__file__).parents[2])]
+
+HERE = Path(__file__).parent / "advised"
+LAYERS = {
+    "gemm-5000x10240x5120": "gemm -m 5000 -n 10240 -k 5120",
+    "gemm-12288x4608x12288": "gemm -m 12288 -n 4608 -k 12288",
+    "gemm-3072x24576x6144": "gemm -m 3072 -n 24576 -k 6144",
+    "grouped-12": "grouped --rows 2500,1100,640,3000,1900,800,410,2200,1500,960,330,1700 -n 6144 -k 3072",
+    "ffn-6144-gated": "ffn --tokens 6144 --d-model 6144 --hidden 16384 --gated",
+    "ffn-12288": "ffn --tokens 12288 --d-model 3072 --hidden 12288",
+    "att-6k-causal": "attention --queries 6144 --keys 6144 --head-dim 128 --heads 40 --kv-heads 8 --causal",
+    "att-12k-d64-causal": "attention --queries 12288 --keys 12288 --head-dim 64 --heads 24 --causal",
+    "att-8k-mha-causal": "attention --queries 8192 --keys 8192 --head-dim 128 --heads 32 --causal",
+    "att-10k-full": "attention --queries 10240 --keys 10240 --head-dim 128 --heads 12 --kv-heads 4",
+    "att-2k-d256": "attention --queries 2048 --keys 2048 --head-dim 256 --heads 16 --kv-heads 4 --batch 4 --causal",
+    "att-chunk": "attention --queries 2048 --keys 16384 --head-dim 128 --heads 32 --kv-heads 8 --causal",
+}
+COLUMNS = ("chip", "case", "schedule", "tile", "stages", "sustained_ms", "single_ms", "joules", "dram_bytes")
+MEASURED = ("chip", "date", "case", "error", "milliseconds", "sustained_milliseconds", "library_sustained_milliseconds")
+MEASURED += ("library_milliseconds", "joules", "library_joules", "dram_read_bytes", "dram_write_bytes")
+
+Row = dict[str, str]
+
+
+def write(folder: Path, sku: str) -> None:
+    """Ask, write down and export."""
+    import pebble
+    from pebble.cli import main as command
+
+    folder.mkdir(parents=True, exist_ok=True)
+    rows = []
+    for case, words in LAYERS.items():
+        name, *options = shlex.split(words)
+        workload = pebble.workload(name, **_parameters(options))
+        said = pebble.advise(workload, gpu=sku, progress=False).to_dict()
+        kernel, expect = said["kernel"], said["expect"]
+        how = ["--tile", kernel["tile"], "--stages", str(kernel["stages"]), "--execution", kernel["execution"]]
+        how += ["--blocks-per-sm", str(kernel["blocks_per_sm"]), "--gpu", sku, "--format", "triton"]
+        if command(["export", kernel["order"], *shlex.split(words), *how, "-o", str(folder / f"{case}.py")]):
+            raise SystemExit(f"{case}: not exported")
+        times = (f"{expect[key]:.5g}" for key in ("sustained_ms", "single_ms", "joules"))
+        rows.append([sku, case, kernel["order"], kernel["tile"], kernel["stages"], *times, expect["dram_bytes"]])
+        print(f"{case}: {kernel['order']}, {kernel['tile']}", flush=True)
+    _put("predicted.csv", COLUMNS, sku, rows)
+
+
+def _parameters(options: list[str]) -> dict[str, Any]:
+    """Options as keywords."""
+    found: dict[str, Any] = {}
+    for at, word in enumerate(options):
+        if word.startswith("-"):
+            value = options[at + 1] if at + 1 < len(options) and not options[at + 1].startswith("-") else True
+            found[word.lstrip("-").replace("-", "_")] = value
+    return found
+
+
+def add(output: Path, sku: str) -> None:
+    """The rows of a run, in place of those of the same chip."""
+    with open(output, newline="") as file:
+        rows = [[sku, *(row[name] for name in MEASURED[1:])] for row in csv.DictReader(file)]
+    _put("measured.csv", MEASURED, sku, rows)
+
+
+def _put(name: str, columns: tuple[str, ...], sku: str, rows: list[list[Any]]) -> None:
+    kept = [[row[column] for column in columns] for row in read(name) if row["chip"] != sku]
+    with open(HERE / name, "w", newline="") as file:
+        csv.writer(file, lineterminator="\n").writerows([columns, *kept, *rows])
+
+
+def read(name: str) -> list[Row]:
+    """The rows of a table; none where it is not there."""
+    if not (HERE / name).exists():
+        return []
+    with open(HERE / name, newline="") as file:
+        return list(csv.DictReader(file))
+
+
+def table() -> str:
+    """A line a layer, and the medians of each chip and family."""
+    took = {(row["chip"], row["case"]): row for row in read("measured.csv")}
+    lines = [
+        f"{'chip':<16}{'layer':<24}{'schedule':<26}{'tile':<12}{'modelled':>9}{'measured':>9}{'/model':>8}{'/library':>9}"
+    ]
+    ratios: dict[tuple[str, str], list[tuple[float, float]]] = {}
+    for row in read("predicted.csv"):
+        if (ran := took.get((row["chip"], row["case"]))) is None:
+            continue
+        measured, modelled = float(ran["sustained_milliseconds"]), float(row["sustained_ms"])
+        pair = measured / modelled, measured / float(ran["library_sustained_milliseconds"])
+        ratios.setdefault((row["chip"], LAYERS[row["case"]].split()[0]), []).append(pair)
+        head = f"{row['chip']:<16}{row['case']:<24}{row['schedule']:<26}{row['tile']:<12}"
+        lines.append(f"{head}{modelled:>9.3f}{measured:>9.3f}{pair[0]:>8.3f}{pair[1]:>9.3f}")
+    for (chip, family), pairs in ratios.items():
+        of_model, of_library = ([pair[i] for pair in pairs] for i in (0, 1))
+        lines.append(
+            f"{chip} {family}, {len(pairs)}: of the modelled time {min(of_model):.3f} to {max(of_model):.3f}; of the "
+            f"library's, median {statistics.median(of_library):.3f}, worst {max(of_library):.3f}"
+        )
+    return "\n".join(lines)
+
+
+def main() -> int:
+    """Write, add or print."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--write", type=Path, metavar="FOLDER", help="export every layer, and write down what is said")
+    parser.add_argument("--add", type=Path, metavar="CSV", help="take the rows of a run")
+    parser.add_argument("--gpu", metavar="SKU", default="h100-sxm5-80gb", help="(h100-sxm5-80gb)")
+    args = parser.parse_args()
+    if args.write:
+        write(args.write, args.gpu)
+    elif args.add:
+        add(args.add, args.gpu)
+    else:
+        print(table())
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
