@@ -11,6 +11,7 @@ from pebble.cli import _output
 from pebble.cli._output import schedules_bar
 from pebble.families import kernel_family
 from pebble.reports.default_kernel import advised_kernel
+from pebble.reports.kernel_notes import evidence
 from pebble.reports.kernel_time import floor_word
 from pebble.reports.patience import about_seconds
 from pebble.reports.ranking import Ranked, Ranking
@@ -158,7 +159,7 @@ def _trust(result: Ranking) -> str:
     if result.kernel.cache_model.default:
         model = f"a {'guessed' if own.mark == 'guess' else own.mark} cache model"
     times = ", times by a model" if result.timed else ""
-    return f"bytes by {model}{times}; `pebble machines {machine.sku} --explain`"
+    return f"bytes by {model}{times}; {evidence(machine)}"
 
 
 def _about(ranked: Ranked) -> str:

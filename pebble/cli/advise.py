@@ -20,6 +20,7 @@ from pebble.cli._output import search_bar
 from pebble.errors import InputError
 from pebble.families import command_words, kernel_family
 from pebble.reports.advise import KernelAdvice, advise
+from pebble.reports.kernel_notes import evidence
 from pebble.reports.kernel_time import floor_word
 from pebble.tuning.advisors import TimedKernel
 from pebble.tuning.worth import SAME
@@ -174,7 +175,7 @@ def _explain(result: KernelAdvice) -> None:
     print()
     share = result.best.time.simulated_share
     partly = "" if share == 1 else f", {share:.0%} of its loads simulated"
-    say(f"bytes: {kernel.cache}{partly}; its evidence: `pebble machines {result.machine.sku} --explain`")
+    say(f"bytes: {kernel.cache}{partly}; its evidence: {evidence(result.machine)}")
     for part in result.floor.parts:
         say(f"limit, {part.name}: {part.amount:,} {part.unit}, {part.theorem}; rate: {part.rate.mark}")
     proved = result.bound.bound.theorem

@@ -9,7 +9,7 @@ from typing import Any
 
 from pebble.families import KernelFamily, kernel_family
 from pebble.models.caches import CachePolicy
-from pebble.models.machine import Machine
+from pebble.models.machine import Machine, machine_names
 from pebble.reports.fit import CacheModel, beyond_chip, why_not
 from pebble.reports.simulated_kernel import SimulatedKernel
 from pebble.schedules.tile import TileShape
@@ -73,6 +73,12 @@ def _how_its_blocks_run(kernel: SimulatedKernel) -> Iterator[str]:
         yield (f"not shown free-running: {model.policy} looks ahead, and what free blocks do next depends on the cache")
 
 
+def evidence(machine: Machine) -> str:
+    """The command that says what stands behind the cache model of a chip."""
+    which = machine.sku if machine.sku in machine_names() else "--machine FILE"
+    return f"`pebble machines {which} --explain`"
+
+
 def cache_notes(model: CacheModel) -> list[str]:
     """What the simulated cache is, and what of it a profiler does not count."""
     machine, policy = model.machine, model.parsed
@@ -80,7 +86,8 @@ def cache_notes(model: CacheModel) -> list[str]:
     if machine is not None and model.default:
         own = machine.default_model
         return [
-            f"cache model of {machine.name} ({own.mark}): {own.policy}: {policy.description}; {own.source}",
+            f"cache model of {machine.name} ({own.mark}): {own.policy}: {policy.description}; its evidence: "
+            f"{evidence(machine)}",
             counted,
         ]
     about = f"cache policy {model.policy}: {policy.description}"

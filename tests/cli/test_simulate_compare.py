@@ -68,7 +68,7 @@ def test_partitioned_chips_have_one_lru_as_another_column(capsys: pytest.Capture
     result = run(capsys, "compare", *kernel)
     assert answer(result) == answer(run(capsys, "compare", *kernel, "--policy", "hardware"))
     assert result["kernel"]["policy"] == "partitions-2:oldest-of-8"
-    assert any("two partitions that each keep a copy" in note for note in result["notes"])
+    assert any("in each of 2 partitions, a line at home in one and copied" in note for note in result["notes"])
     alone = run(capsys, "compare", *kernel, "--policy", "lru")
     assert any("2 L2 partitions" in note for note in alone["notes"])
     expected = {s["name"]: s["dram_bytes"] for s in alone["schedules"]}

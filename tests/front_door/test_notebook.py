@@ -48,7 +48,7 @@ def options_of(command: str) -> set[str]:
     parser = argparse.ArgumentParser(add_help=False)
     import_module(f"pebble.cli.{command}").add_arguments(parser)
     shapes = {p.name for family in (*FAMILIES.values(), *DAG_FAMILIES.values()) for p in family.parameters}
-    result = {action.dest.removeprefix("parameter_") for action in parser._actions}
+    result = {action.dest.removeprefix("parameter_") for action in parser._actions if action.help != argparse.SUPPRESS}
     return {SAME.get(name, name) for name in result if name not in OF_A_COMMAND and name not in shapes}
 
 
