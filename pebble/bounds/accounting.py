@@ -116,7 +116,7 @@ def lower_bound(problem: Accounting, capacity: int, recompute: bool = False) -> 
     -------
     LowerBound
         In elements and in bytes, for every replacement policy. Falls as the capacity grows, but for what the search for
-        prices leaves (Theorem 10): some ten-thousandths (`pebble.bounds.lagrangian_choice`).
+        multipliers leaves (Theorem 10): some ten-thousandths (`pebble.bounds.lagrangian_choice`).
 
     Raises
     ------
@@ -126,7 +126,7 @@ def lower_bound(problem: Accounting, capacity: int, recompute: bool = False) -> 
     Notes
     -----
     Some milliseconds for any size, in exact integers; a gated chain with large memory takes some hundredths of a
-    second once, a chain of long vectors some tenths, for the prices of Theorem 10.
+    second once, a chain of long vectors some tenths, for the multipliers of Theorem 10.
     """
     check_capacity(capacity)
     workload, idle = problem.workload, problem.recomputation_is_idle

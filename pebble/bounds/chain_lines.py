@@ -167,7 +167,7 @@ class Hidden:
         0 segments stand for first and second products in different ones; two numbers for each by itself, of many.
         """
         if not _ONE <= cut.rho <= 2 * _ONE:
-            raise ValueError("the theorem is about prices from 1 to 2")
+            raise ValueError("the theorem is about multipliers from 1 to 2")
         if self.partial < self.complete:
             raise ValueError("the theorem is about partial sums that are no narrower than what they end as")
         floor = self.floor()
@@ -324,7 +324,7 @@ class ChainLines(Use):
         return (replace(self, widths=widths),)
 
     def on_sms(self) -> tuple[Use, ...]:
-        """Of each form at a price of room of 1."""
+        """Of each form at a multiplier of room of 1."""
         return tuple(use for problem in self.about for use in ByLines(problem).on_sms())
 
 

@@ -1,18 +1,18 @@
 r"""The Lagrangian line bound: what a segment may hold, by how many of its products are second ones.
 
-Theorem 8 (`pebble.bounds.chain_lines`) has one price of room and one of entropy for all segments. But the segments of
-two products in a row differ: where :math:`A B` is computed, a slot at the cut before it saves one load; where :math:`H
-D` is added up, it saves the store and the load of a value of :math:`Y`; and a cell of :math:`H` goes over from the one
-to the other once. Here every price depends on what the segment does.
+Theorem 8 (`pebble.bounds.chain_lines`) has one multiplier of room and one of entropy for all segments. But the segments
+of two products in a row differ: where :math:`A B` is computed, a slot at the cut before it saves one load; where
+:math:`H D` is added up, it saves the store and the load of a value of :math:`Y`; and a cell of :math:`H` goes over from
+the one to the other once. Here every multiplier depends on what the segment does.
 
 **Kinds.** Cut the schedule by work into :math:`h` segments of :math:`\lfloor V / h \rfloor` or :math:`\lceil V / h
 \rceil` products. A segment with :math:`v_1` first and :math:`v_2` second products is of kind :math:`i` if :math:`v_2`
-is in the :math:`i`-th of some ranges of whole numbers, which cover all. Kind :math:`i` has prices :math:`\rho_i \ge 0`
-of room at the cut before the segment and :math:`\sigma_i \ge 0` at the cut after it, :math:`\mu_i, \nu_i > 0` of the
-entropies of its first and its second products, and six numbers of any sign, :math:`\alpha_i^A, \alpha_i^B, \alpha_i^C`
-for each first product on a line of :math:`A`, of :math:`B` and of a cell, :math:`\alpha_i^D, \alpha_i^Y, \alpha_i^E`
-for each second one on a line of :math:`D`, of :math:`Y` and of a cell. A unit of room at the cut between two segments
-costs the :math:`\sigma` of the one and the :math:`\rho` of the other.
+is in the :math:`i`-th of some ranges of whole numbers, which cover all. Kind :math:`i` has multipliers :math:`\rho_i
+\ge 0` of room at the cut before the segment and :math:`\sigma_i \ge 0` at the cut after it, :math:`\mu_i, \nu_i > 0` of
+the entropies of its first and its second products, and six numbers of any sign, :math:`\alpha_i^A, \alpha_i^B,
+\alpha_i^C` for each first product on a line of :math:`A`, of :math:`B` and of a cell, :math:`\alpha_i^D, \alpha_i^Y,
+\alpha_i^E` for each second one on a line of :math:`D`, of :math:`Y` and of a cell. A unit of room at the cut between
+two segments costs the :math:`\sigma` of the one and the :math:`\rho` of the other.
 
 **Moves.** Let segments :math:`t_1 < t_2 < \ldots` touch a value. Between :math:`t_{q-1}` and :math:`t_q`, of kinds
 :math:`i` and :math:`j`, it is held over all cuts, so over that after the one and that before the other, the same cut
@@ -78,10 +78,10 @@ of kind :math:`i`.
 **A gated chain** has gate and up products among the first: lines of :math:`A` are :math:`2 f` long, an up cell begins
 free, ends nowhere and costs what its gaps do. Or the up cells are left out and the up weights loaded besides.
 
-**Rounding.** Prices are whole multiples of :math:`2^{-64}`. Numbers have 60 digits; each sum is off by less than
+**Rounding.** Multipliers are whole multiples of :math:`2^{-64}`. Numbers have 60 digits; each sum is off by less than
 :math:`10^{-40}` of the magnitudes of its terms, which is taken off.
 
-Source: this project. Han (1978) for the entropies; weak duality of linear programs for the prices.
+Source: this project. Han (1978) for the entropies; weak duality of linear programs for the multipliers.
 """
 
 from __future__ import annotations
@@ -113,7 +113,7 @@ class Multipliers(NamedTuple):
     again: int  #: on a cell
 
     def of(self, field: str) -> int:
-        """A price by its name."""
+        """A multiplier by its name."""
         result: int = self[self._fields.index(field)]
         return result
 

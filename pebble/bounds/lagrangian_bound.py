@@ -71,7 +71,7 @@ class LagrangianBound(InWidths):
         }
 
     def claim(self) -> dict[str, Any]:
-        """h, and the prices as exact fractions; the checker finds what values are charged itself."""
+        """h, and the multipliers as exact fractions; the checker finds what values are charged itself."""
         return {
             "theorem": "priced lines",
             "form": self.form,
@@ -84,7 +84,7 @@ class LagrangianBound(InWidths):
     argument = ""  #: it names the numbers of the instance, so it is told of each
 
     def text(self, traffic: Mapping[str, int]) -> str:
-        """The argument, the prices, and the sum."""
+        """The argument, the multipliers, and the sum."""
         problem, h = self.problem, number(self.segments)
         first, second = problem.products
         single, two = (share / (1 << MULTIPLIER_BITS) for share in self.shares)
@@ -100,11 +100,10 @@ class LagrangianBound(InWidths):
 
         There are ${number(first)}$ first multiply-adds, of $H = A B$, and ${number(second)}$ second ones, of $Y = H D$.
         Cut the schedule into $h = {h}$ segments of equal numbers of them, up to one. A segment with $v_1$ first and
-        $v_2$ second ones is of kind $i$ if $v_2$ is in the $i$-th of the ranges below. Each kind has prices $\rho$ of
-        room at the cut before it and $\sigma$ at the cut after it, $\mu$ and $\nu$ of the entropies of its first and
+        $v_2$ second ones is of kind $i$ if $v_2$ is in the $i$-th of the ranges below. Each kind has multipliers $\rho$
+        of room at the cut before it and $\sigma$ at the cut after it, $\mu$ and $\nu$ of the entropies of its first and
         second multiply-adds, and one for each of these on its line of $A$, of $B$, of $D$, of $Y$ and on its cell. A
-        unit of room at a cut costs the $\sigma$ of the segment before it and the $\rho$ of the one after it.
-        {widths}
+        unit of room at a cut costs the $\sigma$ of the segment before it and the $\rho$ of the one after it. {widths}
         Follow a value through the segments $t_1 < t_2 < \ldots$ that touch it. From one to the next it is held over the
         cut after the one and that before the other, or it has left and returns in $n$ moves: a load, or for a partial
         sum a store and a load. With the $\sigma$ of the one and the $\rho$ of the other that is $\min(n, \sigma + \rho)
@@ -115,7 +114,7 @@ class LagrangianBound(InWidths):
 
         Let $c$ be the multiply-adds of a segment on one line. Over the lines of $A$, of $B$ and cells $\sum c \ln c \le
         v_1 \ln v_1$, since the entropies of each coordinate of one of them given the other two add up to at most that
-        of all three; and along each direction $\sum c = v_1$. The same holds for second ones. With all prices
+        of all three; and along each direction $\sum c = v_1$. The same holds for second ones. With all multipliers
         therefore
 
         $$ Q \ge \sum_{{\text{{values}}}} M - h\, G + S \Big( \min_i \rho_i + \min_i \sigma_i \Big),
@@ -131,15 +130,15 @@ class LagrangianBound(InWidths):
         {GATED.get(problem.form, "")}
         ## Arithmetic
 
-        Second multiply-adds of a segment, and the prices of room before and after it ($\mu$, $\nu$ and the others are
-        in the certificate as exact fractions):
+        Second multiply-adds of a segment, and the multipliers of room before and after it ($\mu$, $\nu$ and the others
+        are in the certificate as exact fractions):
         {"".join(_kind(kind) for kind in self.kinds)}
         $$ Q \ge {number(self.elements)}
         """
 
 
 def _kind_json(kind: Multipliers) -> dict[str, Any]:
-    """One kind: its range, and its prices as exact fractions."""
+    """One kind: its range, and its multipliers as exact fractions."""
     multipliers = [_fraction(multiplier) for multiplier in kind[1:]]
     return {"to": kind.to, **dict(zip(("before", "after", "first", "second", *_KEYS), multipliers, strict=True))}
 

@@ -1,10 +1,10 @@
-r"""For how many segments prices of Theorem 10 are looked for, so that the bound hardly rises as S grows.
+r"""For how many segments multipliers of Theorem 10 are looked for, so that the bound hardly rises as S grows.
 
-For one number :math:`h` of segments the best prices prove less in a larger memory, for the right side falls with
+For one number :math:`h` of segments the best multipliers prove less in a larger memory, for the right side falls with
 :math:`S` whatever they are, and the search for them ends within 5/10,000 of the best that it sees. The choice of
-:math:`h` is rougher: prices far from the best make it, and where it changed from one :math:`S` to the next the bound
-rose by up to 17/10,000. So it is made at memories of few binary digits alone, and the bound in any other is the largest
-for what was chosen at the two next to it: neighbours nearly always share their numbers of segments.
+:math:`h` is rougher: multipliers far from the best make it, and where it changed from one :math:`S` to the next the
+bound rose by up to 17/10,000. So it is made at memories of few binary digits alone, and the bound in any other is the
+largest for what was chosen at the two next to it: neighbours nearly always share their numbers of segments.
 """
 
 from __future__ import annotations
@@ -23,8 +23,8 @@ from pebble.bounds.line_search import line_bound
 from pebble.bounds.uses import Goal, Use
 from pebble.workloads.widths import Widths
 
-_DIGITS = 5  # binary ones, of a memory that prices are looked for at
-_ROUGH = 10 * CLOSE  # of the first prices
+_DIGITS = 5  # binary ones, of a memory that multipliers are looked for at
+_ROUGH = 10 * CLOSE  # of the first multipliers
 _SHORTEST, _DEEPEST = 1.0, 40.0  # k + l in units of sqrt(S)
 _FEWEST, _SMALLEST = 1 << 20, 1000  # products in all, and of a segment
 _GAIN = 1.2  # more than Theorem 10 has ever proved over Theorem 8
@@ -73,7 +73,7 @@ class ByMultipliers(Use):
 
 
 def worth_a_try(problem: LagrangianChain, capacity: int, segments: int) -> bool:
-    """Whether better prices may prove more: vectors neither short nor very long beside sqrt(S), segments not tiny."""
+    """Whether better multipliers may prove more: vectors not short nor very long beside sqrt(S), segments not tiny."""
     many = problem.work >= max(_FEWEST, _SMALLEST * segments)
     return segments > 1 and _SHORTEST <= _depth(problem, capacity) <= _DEEPEST and many
 
@@ -83,7 +83,7 @@ def _depth(problem: LagrangianChain, capacity: int) -> float:
 
 
 def lagrangian_bound(hint: Callable[[int], Hint], capacity: int, least: int) -> LagrangianBound | None:
-    """Theorem 10 with about the best prices; None where it is not worth a try.
+    """Theorem 10 with about the best multipliers; None where it is not worth a try.
 
     Parameters
     ----------
@@ -135,13 +135,13 @@ def best_segments(problem: LagrangianChain, capacity: int, segments: int) -> tup
     for way in (step, -step) if up else (-step, step):
         while best + way > 0 and roughly(best + way) > roughly(best):
             best += way
-    # rough prices get better from one number to the next, so that the second may be the first
+    # rough multipliers get better from one number to the next, so that the second may be the first
     return tuple(sorted((h for h in tried if h > 1), key=roughly, reverse=True)[:2])
 
 
 @lru_cache(maxsize=1 << 10)
 def multipliers_at(problem: LagrangianChain, capacity: int, segments: tuple[int, ...]) -> LagrangianBound | None:
-    """Theorem 10 with about the best prices, for the best of some numbers of segments."""
+    """Theorem 10 with about the best multipliers, for the best of some numbers of segments."""
     search, ends = Search(problem, capacity), []
     for h in sorted(segments, key=lambda h: search.solve(h, 0.1, _ROUGH))[-2:]:
         ends.append((search.solve(h, 0.1), search.found))

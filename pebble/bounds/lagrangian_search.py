@@ -1,9 +1,11 @@
-"""Which prices Theorem 10 is taken at: a linear program, one row for each way to split a value over kinds of segments.
+"""At which multipliers Theorem 10 is taken: a linear program, a row for each way to split a value over kinds of
+segments.
 
-The right side of the theorem is concave in the prices. Each split of a value gives a linear function of them that is no
-less than what the value is charged, so the program, maximised over a box around the best prices so far, says where to
-look next; what is found there gives further rows, or better prices (a cutting-plane method with a trust region). All of
-it is in floating point, in units of sqrt(S): what is found is evaluated exactly (`pebble.bounds.lagrangian`).
+The right side of the theorem is concave in the multipliers. Each split of a value gives a linear function of them that
+is no less than what the value is charged, so the program, maximised over a box around the best multipliers so far, says
+where to look next; what is found there gives further rows, or better multipliers (a cutting-plane method with a trust
+region). All of it is in floating point, in units of sqrt(S): what is found is evaluated exactly
+(`pebble.bounds.lagrangian`).
 """
 
 from __future__ import annotations
@@ -39,7 +41,7 @@ from pebble.bounds.lagrangian_splits import (
     stays,
     ways,
 )
-from pebble.bounds.lagrangian_value import Prices, lagrangian_value
+from pebble.bounds.lagrangian_value import DualPoint, lagrangian_value
 from pebble.bounds.linear_program import LinearProgram
 from pebble.bounds.lines import MULTIPLIER_BITS
 from pebble.units import ceil_div
@@ -55,13 +57,13 @@ _START: dict[str, tuple[float, ...]] = {
     "again": (2.4, 1.3, 0.9, 0.35, 0.2, 0, -0.2, -0.7, -1, -1.1),
     "y": (0.1, 0.1, 0, 0, 0, 0, -0.1, -0.2, -0.2, -0.2),
 }
-_LEAST = 0.02  # of the prices of entropies
+_LEAST = 0.02  # of the multipliers of entropies
 _MOST_ROUNDS = 120
 _SURE = 0.05  # the box in which nothing better is found when the search ends
 _NULL = 2  # rounds without gain after which the box shrinks
 _CUTS = 2  # rows for each kind of value and round
 _MEETS = 3  # rows for the cells
-CLOSE = 5e-4  # of the bound: what better prices may still gain when the search ends
+CLOSE = 5e-4  # of the bound: what better multipliers may still gain when the search ends
 
 
 class _Choice(NamedTuple):
@@ -78,7 +80,7 @@ class _Choice(NamedTuple):
 
 
 class _Cut(NamedTuple):
-    """A row that the program may lack: which charge is at most ``value``, and how it depends on the prices."""
+    """A row that the program may lack: which charge is at most ``value``, and how it depends on the multipliers."""
 
     number: int
     value: float
@@ -87,7 +89,7 @@ class _Cut(NamedTuple):
 
 
 class Search:
-    """Prices for one problem and memory, for one number of segments after the other."""
+    """Multipliers for one problem and memory, for one number of segments after the other."""
 
     def __init__(self, problem: LagrangianChain, capacity: int) -> None:
         self.problem, self.capacity, self.root = problem, capacity, sqrt(capacity)
@@ -221,7 +223,7 @@ class Search:
         return _Choice(float(result[kind]) + sure, None, split, kind, sure)
 
     def _found(self, choice: _Choice, best: Best) -> CheapestSplit:
-        """A choice as a function of the prices."""
+        """A choice as a function of the multipliers."""
         if choice.way is not None:
             return best.found(choice.way)
         split, kind, columns = choice.split, choice.kind, self.columns
@@ -237,7 +239,7 @@ class Search:
         return CheapestSplit(choice.value, row, choice.sure)
 
     def solve(self, segments: int, box: float = 0.1, close: float = CLOSE) -> float:
-        """The best prices for so many segments, from the last ones on; what they prove, in units of S, about."""
+        """The best multipliers for so many segments, from the last ones on; what they prove, in units of S, about."""
         columns = self.columns
         spec = self._described(segments)
         self._cut_in(segments)
@@ -277,7 +279,7 @@ class Search:
         return best
 
     def at(self, segments: int) -> float:
-        """What the last prices prove with another number of segments, about, less what values are charged."""
+        """What the last multipliers prove with another number of segments, about, less what values are charged."""
         columns, multipliers = self.columns, self.multipliers
         most = max(sum(factor * multipliers[i] for i, factor in row.items()) for row in self._segments(segments))
         return float(-(segments - 1) * multipliers[columns.room] - segments * most)
@@ -302,7 +304,7 @@ class Search:
         self.lp.add({cut.number: 1.0, **{column: -factor for column, factor in result.row.items()}}, result.constant)
 
     def _box(self, center: Array, width: float) -> tuple[Array, Array]:
-        """Bounds of the variables: prices near the center, charges and shifts free."""
+        """Bounds of the variables: multipliers near the center, charges and shifts free."""
         columns = self.columns
         low, high = np.full(columns.number, -1e4), np.full(columns.number, 1e4)
         low[columns.room], high[columns.room] = max(0.0, center[columns.room] - width), center[columns.room] + width
@@ -321,7 +323,7 @@ class Search:
         return low, high
 
     def exact(self) -> LagrangianBound | None:
-        """The bound of the last prices found, evaluated exactly; None where there are none."""
+        """The bound of the last multipliers found, evaluated exactly; None where there are none."""
         if self.found is None:
             return None
         spec, multipliers, segments = self.found
@@ -354,7 +356,7 @@ class Search:
                 way, theta = spec.ways[number], float(best.theta[number])
                 thetas.setdefault(where, {})[way.parts] = round((theta + shifts[way.split.offset]) / root * single)
         shares = Shares(0, min(max(0, round(float(multipliers[columns.share]) * single)), 2 * single))
-        elements = lagrangian_value(self.problem, self.capacity, Prices(kinds, shares, segments, thetas))
+        elements = lagrangian_value(self.problem, self.capacity, DualPoint(kinds, shares, segments, thetas))
         return LagrangianBound(self.problem, self.capacity, segments, kinds, shares, elements)
 
 

@@ -38,8 +38,8 @@ def exp(x: Array) -> Array:
     """e^x for x from -700 to 700, to eleven digits, by sums, products and quotients alone.
 
     NumPy has an exponential for each instruction set, and they differ in the last digit. The search follows such
-    differences to other prices: a bound would depend on the machine that found it. Here powers of two are taken out,
-    and the rest, at most ln(2)/2, goes through a Padé approximant of degrees 4 and 4.
+    differences to other multipliers: a bound would depend on the machine that found it. Here powers of two are taken
+    out, and the rest, at most ln(2)/2, goes through a Padé approximant of degrees 4 and 4.
     """
     twos = np.rint(x * (1 / _LN2))
     rest = x - twos * _LN2
@@ -52,7 +52,7 @@ def exp(x: Array) -> Array:
 
 @dataclass(frozen=True)
 class Columns:
-    """Where the variables of the linear program are: a charge for each kind of value, shifts, prices by kind."""
+    """Where the variables of the linear program are: a charge for each kind of value, shifts, multipliers by kind."""
 
     kinds: int
     charges: int
@@ -64,7 +64,7 @@ class Columns:
 
     @property
     def room(self) -> int:
-        """The price of room before a segment that all kinds share."""
+        """The multiplier of room before a segment that all kinds share."""
         return self.charges + 2
 
     @property
@@ -73,7 +73,7 @@ class Columns:
         return self.charges + 3
 
     def of(self, field: str) -> slice:
-        """One price, for each kind."""
+        """One multiplier, for each kind."""
         at = self.charges + 4 + (FIELDS + GAPS).index(field) * self.kinds
         return slice(at, at + self.kinds)
 
@@ -104,7 +104,7 @@ class CheapestSplit(NamedTuple):
     """A split that is charged least."""
 
     value: float
-    row: Row  #: the same as a function of the prices
+    row: Row  #: the same as a function of the multipliers
     constant: float
 
 
@@ -242,7 +242,7 @@ class Best(NamedTuple):
         return np.maximum(self.below[0], self.above[0])
 
     def found(self, way: int) -> CheapestSplit:
-        """One of them as a function of the prices: the mean of both sides whose parts add up to the line."""
+        """One of them as a function of the multipliers: the mean of both sides whose parts add up to the line."""
         spec, row = self.ways, dict[int, float]()
         short, over = float(self.below[1][way]), float(self.above[1][way])
         share = min(1.0, max(0.0, -over / (short - over))) if short - over > 1e-12 else 0.5

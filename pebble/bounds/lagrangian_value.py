@@ -72,7 +72,7 @@ class _Line(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Prices:
+class DualPoint:
     """All that values are charged by: kinds of segments, shares of gaps, and how many segments there are.
 
     ``thetas`` holds a multiple of 2^-64 for some numbers of parts from 2 on.
@@ -135,7 +135,7 @@ def _least_of_all(lines: Sequence[_Line], most: int) -> Decimal:
     return min(results)
 
 
-def cell_charge(problem: LagrangianChain, multipliers: Prices) -> Decimal:
+def cell_charge(problem: LagrangianChain, multipliers: DualPoint) -> Decimal:
     """What a cell of H is charged at least."""
     apart = [_below(multipliers.charge(first), multipliers.charge(second)) for first, second in problem.apart]
     first, seconds = problem.together
@@ -165,21 +165,21 @@ def _segment_charge(problem: LagrangianChain, capacity: int, segments: int, kind
     return max(result)
 
 
-def lagrangian_value(problem: LagrangianChain, capacity: int, multipliers: Prices) -> int:
-    """The right side of Theorem 10, in units, rounded up; any prices and thetas give a valid bound.
+def lagrangian_value(problem: LagrangianChain, capacity: int, multipliers: DualPoint) -> int:
+    """The right side of Theorem 10, in units, rounded up; any multipliers and thetas give a valid bound.
 
     Raises
     ------
     ValueError
-        Kinds that leave a segment out, prices of entropies that are not positive, or of room that are negative, shares
-        of more than there is, or partial sums narrower than what they end as.
+        Kinds that leave a segment out, multipliers of entropies that are not positive, or of room that are negative,
+        shares of more than there is, or partial sums narrower than what they end as.
     """
     kinds, shares, segments = multipliers.kinds, multipliers.shares, multipliers.segments
     ends = [kind.to for kind in kinds]
     if ends != sorted(set(ends)) or not ends or ends[0] < 0 or ends[-1] < ceil_div(problem.work, segments):
         raise ValueError("the kinds of segments leave some out")
     if any(min(kind.before, kind.after) < 0 or min(kind.first, kind.second) <= 0 for kind in kinds):
-        raise ValueError("a price is not positive")
+        raise ValueError("a multiplier is not positive")
     if any(not 0 <= share <= moves << MULTIPLIER_BITS for moves, share in enumerate(shares, 1)):
         raise ValueError("a share is less than nothing, or more than there is")
     if problem.hidden < problem.read or problem.partial < problem.written:

@@ -1,4 +1,4 @@
-r"""Which segments and prices the line bound is taken at: for each :math:`h` the best :math:`\mu`, and the best of all.
+r"""At which segments and multipliers the line bound is taken: for each :math:`h` the best :math:`\mu`; the best of all.
 
 For given :math:`h` and :math:`\rho` the right side of Theorem 7 is concave in :math:`\mu`, and the memory enters it
 through :math:`\rho (h - 1) S` alone. So the best :math:`\mu` is found once for each :math:`h`, whatever :math:`S` is,
@@ -95,7 +95,7 @@ class LineBound(InWidths):
         }
 
     def claim(self) -> dict[str, Any]:
-        """h, the prices, and for each kind where its charge is least."""
+        """h, the multipliers, and for each kind where its charge is least."""
         mu, rho = (str(Fraction(multiplier, 1 << MULTIPLIER_BITS)) for multiplier in (self.cut.mu, self.cut.rho))
         minima = [list(at) if isinstance(at, tuple) else at for at in self.minima]
         fields = {"theorem": "lines", "form": self.form, "segments": self.segments, "mu": mu, "rho": rho}
@@ -129,7 +129,8 @@ class LineBound(InWidths):
         value through the $s$ segments that touch it: between two that follow each other it is held over a cut, or it
         leaves fast memory and returns, which costs $b$ moves, 1 for an input and 2 for an accumulator (a store and a
         load); $a$ moves are certain, the first load of an input and the last store of an output. At most $S$ values are
-        held at each cut. With a price $\rho = {number(Fraction(cut.rho, 1 << MULTIPLIER_BITS))}$ of a place at a cut,
+        held at each cut. With a multiplier $\rho = {number(Fraction(cut.rho, 1 << MULTIPLIER_BITS))}$ of a place at a
+        cut,
 
         $$ Q + \rho (h - 1) S \ge \sum_{{\text{{values}}}} \big( a + (s - 1) \min(b, \rho) \big).
 
@@ -144,7 +145,7 @@ class LineBound(InWidths):
         {besides}"""
 
     def _sum(self, before: str = "") -> str:
-        """The prices, the charge of each kind of values, and the sum."""
+        """The multipliers, the charge of each kind of values, and the sum."""
         problem, cut, weighted = self.problem, self.cut, self.problem.weights is not None
         charged, rows = Fraction(0), ""
         for kind, at in zip(problem.kinds, self.minima, strict=True):
@@ -188,8 +189,8 @@ _IN_BYTES = r"""
         Between two that follow each other an input is held over a cut, where it takes $w$ bytes, or loaded again for
         $w$. A cell that is updated on both sides of a cut is begun and not complete: it takes $p$ (or $p_H$) there, or
         is stored and loaded again for twice that. Besides, an input is loaded once for $w$ and an output stored once
-        for $w_o$; call what is certain $a$. At most $S$ bytes are held at each cut. So with a price $\rho$ of a byte at
-        a cut, and $g = w \min(1, \rho)$, $p \min(2, \rho)$ or $p_H \min(2, \rho)$,
+        for $w_o$; call what is certain $a$. At most $S$ bytes are held at each cut. So with a multiplier $\rho$ of a
+        byte at a cut, and $g = w \min(1, \rho)$, $p \min(2, \rho)$ or $p_H \min(2, \rho)$,
 
         $$ Q + \rho (h - 1) S \ge \sum_{\text{values}} \big( a + (s - 1) g \big).
 
@@ -236,7 +237,7 @@ class ByLines(Use):
         return (ByLines(self.problem.at(widths)),)
 
     def on_sms(self) -> tuple[ByLines]:
-        """At a price of room of 1: a partial sum that leaves costs one move."""
+        """At a multiplier of room of 1: a partial sum that leaves costs one move."""
         return (ByLines(replace(self.problem, multipliers=(1.0,))),)
 
 

@@ -18,7 +18,7 @@ stored and loaded, :math:`b` = 2. Besides, an input is loaded once before its fi
 empty, and an output is stored once after its last update: :math:`a` = 1 for both, 0 for a cell that begins free and
 ends nowhere, 2 for an accumulator that is read and written. These moves are all different. Whatever is held over a
 cut takes room :math:`w` there; at each of :math:`h - 1` cuts all rooms together are at most :math:`S`. So, for every
-price :math:`\rho \ge 0` of room,
+multiplier :math:`\rho \ge 0` of room,
 
 .. math:: \text{moves} + \rho (h - 1) S \ge \sum_{\text{values}} \big( a + (s - 1) \min(b, \rho w) \big).
 
@@ -143,8 +143,8 @@ class Cut(NamedTuple):
     """The numbers that the theorem leaves free: any make a valid bound."""
 
     segments: int  #: h
-    mu: int  #: 2^64 mu, the price of an entropy
-    rho: int  #: 2^64 rho, the price of room at a cut
+    mu: int  #: 2^64 mu, the multiplier of an entropy
+    rho: int  #: 2^64 rho, the multiplier of room at a cut
 
 
 class ValueKind(Protocol):

@@ -1,22 +1,23 @@
-r"""The line theorem for two products in a row, with prices that change with what a segment does.
+r"""The line theorem for two products in a row, with multipliers that change with what a segment does.
 
 H = act(A B) and Y = H D have m f k *first* products, of A B, and m f l *second* ones, of H D. Nothing is computed
 twice; a cell may be added up in several accumulators that are merged later. Cut the schedule into h segments of V / h
 products each, rounded down or up, V being all of them. A segment with v products, v2 of them second ones, is of *kind*
-i if v2 is in the i-th of some ranges that cover 0 .. ceil(V / h). Each kind has prices: r, s >= 0 of a unit of room at
-the cut before and at the cut after such a segment, mu > 0 and nu > 0 of the entropy of first and of second products,
-and of any sign a_A, a_B, a_C of each first product, on its line of A, of B, and of the cell, and a_D, a_Y, a_E of each
-second one. Two *shares* hold for all kinds, t1 in [0, 1] and t2 in [0, 2].
+i if v2 is in the i-th of some ranges that cover 0 .. ceil(V / h). Each kind has multipliers: r, s >= 0 of a unit of
+room at the cut before and at the cut after such a segment, mu > 0 and nu > 0 of the entropy of first and of second
+products, and of any sign a_A, a_B, a_C of each first product, on its line of A, of B, and of the cell, and a_D, a_Y,
+a_E of each second one. Two *shares* hold for all kinds, t1 in [0, 1] and t2 in [0, 2].
 
 *Moves.* Let a value be touched in segments t < t' and in none between. All cuts in this gap begin with the one after t
-and end with the one before t', perhaps the same. If the value is held over all of them, its room there has the prices s
-of t and r of t', which no other gap of it has. If it leaves and returns, that is one move or two. So at a width of w
+and end with the one before t', perhaps the same. If the value is held over all of them, its room there has the
+multipliers s of t and r of t', which no other gap of it has. If it leaves and returns, that is one move or two. So at a
+width of w
 
     one move: w min(1, s + r)   >=  w min(t1, s)  +  w min(1 - t1, r)
     two:      w min(2, s + r)   >=  w min(t2, s)  +  w min(2 - t2, r)
                                     *out* of t       *into* t'
 
-(prices are not negative). Each touch is charged out but the last, and into but the first.
+(multipliers are not negative). Each touch is charged out but the last, and into but the first.
 
 An input is loaded once besides, before its first touch. In a gap in which it is not held over a cut it is loaded after
 that and before its use in t'. So it costs w and one move for each gap. Of a cell follow the accumulator that has its
@@ -134,7 +135,7 @@ class SegmentKind:
 
 
 @dataclass(frozen=True)
-class Prices:
+class DualPoint:
     """All that a proof tells, and where."""
 
     segments: int
@@ -192,7 +193,7 @@ def by_multipliers(
     # who wrote the proof may have found a theta that is not quite the best
     least = integer(proof["least"], f"{at}.least", 0)
     if least > proved:
-        raise RefusedError(f"{at}.least", f"these prices prove {proved:,}, not {least:,}")
+        raise RefusedError(f"{at}.least", f"these multipliers prove {proved:,}, not {least:,}")
     return least
 
 
@@ -215,7 +216,7 @@ def prove_lagrangian(
     h = integer(proof["segments"], f"{at}.segments", 1, min(work, MOST_PARTS))
     small, longest = work // h, -(-work // h)
     kinds = _kinds(proof["kinds"], longest, f"{at}.kinds")
-    multipliers = Prices(h, kinds, _shares(proof["shares"], f"{at}.shares"), at)
+    multipliers = DualPoint(h, kinds, _shares(proof["shares"], f"{at}.shares"), at)
     once, hidden_sums = multipliers.moved(1, w), multipliers.moved(2, hidden)
 
     first = multipliers.line("cells", k, hidden_sums)  # the first products of a cell of H, or of an up cell
@@ -231,7 +232,7 @@ def prove_lagrangian(
     return ceil(Fraction(total, 1 << SUM))
 
 
-def _hidden(multipliers: Prices, k: int, l: int, sums: Sides, ways: Sequence[tuple[int, Sides]]) -> int:
+def _hidden(multipliers: DualPoint, k: int, l: int, sums: Sides, ways: Sequence[tuple[int, Sides]]) -> int:
     """2^256 times what a cell of H is charged, from below.
 
     ``sums``: gaps between its first products; ``ways``: for a cell that is kept and for one that is stored, what is
@@ -279,7 +280,7 @@ def _kinds(stated: Any, longest: int, at: str) -> list[SegmentKind]:
         entropies = tuple(_multiplier(item[key], f"{where}.{key}") for key in ("first", "second"))
         for key, multiplier in zip(("first", "second"), entropies, strict=True):
             if multiplier == 0:
-                raise RefusedError(f"{where}.{key}", "an entropy has a price above 0")
+                raise RefusedError(f"{where}.{key}", "an entropy has a multiplier above 0")
         products = {line: _multiplier(item[line], f"{where}.{line}", True) for line in LINES}
         before, after = (_multiplier(item[key], f"{where}.{key}") for key in ("before", "after"))
         results.append(SegmentKind(start, end, before, after, (entropies[0], entropies[1]), products))
@@ -300,7 +301,7 @@ def _shares(stated: Any, at: str) -> tuple[int, int]:
 
 
 def _multiplier(stated: Any, at: str, signed: bool = False) -> int:
-    """2^64 times a price."""
+    """2^64 times a multiplier."""
     multiplier = fraction(stated, at, signed)
     if (1 << MULTIPLIER_BITS) % multiplier.denominator or abs(multiplier) >= MAX_MULTIPLIER:
         raise RefusedError(at, f"a multiplier is a whole multiple of 2^-{MULTIPLIER_BITS} below 2^32")

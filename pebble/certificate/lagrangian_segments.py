@@ -29,7 +29,7 @@ from typing import NamedTuple
 from .lines import BITS, logarithm
 from .reading import RefusedError
 
-MULTIPLIER_BITS = 64  #: bits of a price after the point
+MULTIPLIER_BITS = 64  #: bits of a multiplier after the point
 ANY = 128  #: and of theta
 SUM = BITS + MULTIPLIER_BITS  #: and of what is added up
 MOST_PARTS = 2**128  #: no value has as many

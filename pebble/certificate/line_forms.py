@@ -80,7 +80,7 @@ class Hidden:
         """What a cell is charged, from below: ``claimed`` is the n where that is, 0 for apart, s and j' for split."""
         length, w = self.length, self.complete
         if not 1 <= rho <= 2:
-            raise RefusedError(at, "this theorem is about prices rho from 1 to 2")
+            raise RefusedError(at, "this theorem is about multipliers rho from 1 to 2")
         if self.partial < w:
             raise RefusedError(at, "this theorem is about partial sums that are no narrower than what they end as")
         if mu * length > MANY * w:

@@ -2,7 +2,7 @@
 
 A value touched in s segments has s - 1 gaps between them. In each it is held over a cut, where it takes ``room``, or it
 leaves and returns, which costs ``again``: 1 for an input, 2 for an accumulator; ``first`` moves are certain. Room at
-the h - 1 cuts is (h - 1) S in all. So for every price rho >= 0 of room
+the h - 1 cuts is (h - 1) S in all. So for every multiplier rho >= 0 of room
 
     moves + rho (h - 1) S >= sum over values of first + (s - 1) min(again, rho room).
 

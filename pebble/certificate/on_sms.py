@@ -16,9 +16,9 @@ So no split of the work has less than f(V), all of it on one SM: the segment the
 not concave, so here a proof may not count them. Groups that share nothing add up.
 
 **As one.** Leave out copies and second pebbles: the game is one of a single memory of P S, L + W at least its bound.
-Prices above 1 for what leaves and returns do not hold with atomic adds, for a partial sum then leaves for one move: the
-line theorem is taken at prices of room of 1 at most, where both charge the same. Groups of g SMs as one memory each are
-ceil(P / g) memories of g S: the first theorem again, for L + W + copies between groups.
+Multipliers above 1 for what leaves and returns do not hold with atomic adds, for a partial sum then leaves for one
+move: the line theorem is taken at multipliers of room of 1 at most, where both charge the same. Groups of g SMs as one
+memory each are ceil(P / g) memories of g S: the first theorem again, for L + W + copies between groups.
 
 **Connected.** With w = min(omega, 1) and R values copied over one hop at least, L + W + w R >= (1 - w) (L + W) +
 w (L + W + R), so the cost is at least (1 - w) B_one + w B_apart. In clusters no copy leaves a cluster, so the bound of
@@ -115,7 +115,9 @@ def _ring(sms: int, omega: Fraction, of: Callable[[int], int], program: Any, at:
 def _as_one(workload: Workload, capacity: int, proof: Any, at: str) -> int:
     theorem = tagged(proof, at, "theorem", ("compulsory", "segments", "lines"))
     if theorem == "lines" and fraction(proof.get("rho"), f"{at}.rho") > 1:
-        raise RefusedError(f"{at}.rho", "with atomic adds a partial sum leaves for one move: no price of room above 1")
+        raise RefusedError(
+            f"{at}.rho", "with atomic adds a partial sum leaves for one move: no multiplier of room above 1"
+        )
     return workload.groups * in_one_memory(workload, capacity, proof, at)
 
 

@@ -18,6 +18,7 @@ check. What a chip draws besides, :math:`P_0`, and the square were not fitted bu
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from typing import NamedTuple
@@ -86,6 +87,12 @@ class Sustained:
     joules: Mapping[str, float]
     at_limit: bool
     requested: Requested
+
+    @property
+    def asked(self) -> Requested:
+        """As ``requested``, its name since; deprecated."""
+        warnings.warn("Sustained.asked is called requested", DeprecationWarning, stacklevel=2)
+        return self.requested
 
     @property
     def total_joules(self) -> float:

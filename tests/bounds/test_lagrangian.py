@@ -15,7 +15,7 @@ from pebble.bounds.chain_lines import chain_problems
 from pebble.bounds.lagrangian import LagrangianChain, Multipliers, Shares, lagrangian_chains
 from pebble.bounds.lagrangian_choice import Hint, lagrangian_bound, multipliers_at
 from pebble.bounds.lagrangian_search import Search
-from pebble.bounds.lagrangian_value import Prices, lagrangian_value
+from pebble.bounds.lagrangian_value import DualPoint, lagrangian_value
 from pebble.bounds.line_search import line_bound
 from pebble.bounds.lines import MULTIPLIER_BITS
 from pebble.bounds.memories import of_sms
@@ -104,7 +104,7 @@ def test_any_prices_prove_what_the_checker_says(seed: int) -> None:
     for problem in lagrangian_chains(Chain(m, k, f, l, m * f, gated)):
         kinds = random_multipliers(rnd, -(-problem.work // h), capacity)
         shares = random_shares(rnd)
-        mine = lagrangian_value(problem, capacity, Prices(kinds, shares, h, {}))
+        mine = lagrangian_value(problem, capacity, DualPoint(kinds, shares, h, {}))
         proof = LagrangianBound(problem, capacity, h, kinds, shares, mine).claim()
         theirs = prove_lagrangian(sizes, problem.form, Units(1, 1, 1, 1), capacity, proof, "proof")
         assert mine - problem.added <= theirs
@@ -145,7 +145,7 @@ def test_not_with_recomputation_nor_where_it_cannot_gain() -> None:
 def test_prices_that_are_none() -> None:
     problem = LagrangianChain("chain", 8, 8, 8, 8)
     multiplier = Multipliers(103, 1 << 64, 0, 1 << 60, 1 << 60, 0, 0, 0, 0, 0, 0)
-    spec = Prices((multiplier,), Shares(0, 0), 10, {})
+    spec = DualPoint((multiplier,), Shares(0, 0), 10, {})
     assert lagrangian_value(problem, 30, spec) < 8**4
     for kinds in (
         (),

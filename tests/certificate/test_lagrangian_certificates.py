@@ -241,7 +241,7 @@ def one_sided(shape: Shape, form: str, capacity: int, h: int, seed: int) -> dict
 
 
 def split_room(document: dict[str, Any], part: float, shares: tuple[float, float]) -> None:
-    """Some of the price of room goes to the cut after a segment."""
+    """Some of the multiplier of room goes to the cut after a segment."""
     proof = document["claims"][0]["proof"]
     proof["shares"] = {"one": text(shares[0]), "two": text(shares[1])}
     for kind in proof["kinds"]:
@@ -273,7 +273,7 @@ def test_a_share_or_a_price_that_would_prove_more_is_refused() -> None:
                 other = copy.deepcopy(document)
                 other["claims"][0]["proof"]["kinds"][number][key] = multiplier
                 worse.append(refusal(other))
-    assert all("these prices prove" in spec for spec in worse)
+    assert all("these multipliers prove" in spec for spec in worse)
 
 
 # in bytes

@@ -154,8 +154,8 @@ def test_a_chain_or_a_wide_kernel_has_no_such_proof_here() -> None:
 @pytest.mark.parametrize(
     ("name", "changes", "why"),
     [
-        ("ffn", {"rho": "1/2"}, "prices rho|charged less"),
-        ("ffn", {"rho": "5/2"}, "prices rho|charged less"),
+        ("ffn", {"rho": "1/2"}, "multipliers rho|charged less"),
+        ("ffn", {"rho": "5/2"}, "multipliers rho|charged less"),
         ("ffn", {"form": "gated chain"}, "one of chain"),
         ("ffn", {"minima": [2, 1, 2, 4]}, "at most|charged less"),
         ("ffn, gated", {"form": "gate's chain"}, "4 to 4 entries"),

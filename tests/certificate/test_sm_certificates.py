@@ -103,7 +103,7 @@ def test_what_holds_for_one_memory_alone_is_refused() -> None:
     document = certificate(Gemm(60, 70, 80), 100, BufferModel("connected", 4, Fraction(1, 2)))
     proof = document["claims"][0]["as_one"]
     assert proof["theorem"] == "lines"
-    refused(changed(document, "as_one", proof | {"rho": "9/8"}), "no price of room above 1")
+    refused(changed(document, "as_one", proof | {"rho": "9/8"}), "no multiplier of room above 1")
     groups = document["claims"][0]["groups"]
     share = groups[0]["proof"]["shares"][0]
     counted = copy.deepcopy(document)

@@ -207,8 +207,8 @@ def test_lines_of_narrower_partial_sums_prove_less(name: str) -> None:
 @pytest.mark.parametrize(
     ("name", "changes", "why"),
     [
-        ("ffn, by lines", {"rho": "1/2"}, "prices rho|charged less"),
-        ("ffn, by lines", {"rho": "5/2"}, "prices rho|charged less"),
+        ("ffn, by lines", {"rho": "1/2"}, "multipliers rho|charged less"),
+        ("ffn, by lines", {"rho": "5/2"}, "multipliers rho|charged less"),
         ("ffn, by lines", {"form": "gated chain"}, "one of chain"),
         ("ffn, by lines", {"minima": [2, 1, 2]}, "5 to 5 entries"),
         ("ffn, by lines", {"work_weights": [1, 0]}, "at least 1"),

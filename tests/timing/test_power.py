@@ -27,6 +27,11 @@ def power() -> Power:
     return result
 
 
+def test_the_former_name_of_what_is_requested_warns(orders: list[TimedSchedule]) -> None:
+    with pytest.warns(DeprecationWarning, match="called requested"):
+        assert again(orders[0]).asked is again(orders[0]).requested
+
+
 @pytest.fixture(scope="module")
 def orders() -> list[TimedSchedule]:
     """Of a product that was measured too."""
