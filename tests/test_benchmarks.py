@@ -32,6 +32,7 @@ RUNS = {
     "gap/wide.py": ("{}/wide.csv --smallest --certificates", "1 of 1"),
     "gpu/make_tables.py": ("plan {}/plan --which small", "52 cases in"),
     "growth.py": ("--smallest {}/growth.svg", "| orders | 1 to 1 | LRU, closed form |"),
+    "hardware/advised.py": ("", "att-chunk"),
     "hardware/bandwidth.py": ("", "1/2    2,855 GB/s, 85.2%    3,859 GB/s, 80.4%"),
     "hardware/beside.py": ("", "h200-sxm-141gb   8192"),
     "hardware/beside_clocks.py": (f"--recorded {PREDICTED}/side_by_side.csv", "1.19 at 32"),

@@ -118,6 +118,30 @@ def test_the_program_ships_what_files_took(script: ModuleType) -> None:
         assert 1e3 * found.sustained.seconds == pytest.approx(float(row["sustained_ms"]), rel=1e-4)
 
 
+@pytest.mark.parametrize("script", ["advised"], indirect=True)
+def test_the_page_has_what_blind_advice_was_worth(script: ModuleType) -> None:
+    took = {(row["chip"], row["case"]): row for row in script.read("measured.csv")}
+    times: dict[bool, list[float]] = {True: [], False: []}
+    bytes_, library = list[float](), dict[str, list[float]]()
+    for said in script.read("predicted.csv"):
+        ran = took.pop((said["chip"], said["case"]))
+        seconds = float(ran["sustained_milliseconds"])
+        times[said["case"].startswith("att")].append(seconds / float(said["sustained_ms"]))
+        library.setdefault(said["chip"], []).append(seconds / float(ran["library_sustained_milliseconds"]))
+        moved = int(ran["dram_read_bytes"]) + int(ran["dram_write_bytes"])
+        bytes_.append(moved / int(said["dram_bytes"]))
+        assert float(ran["error"]) < 3e-3
+    assert not took
+    page = " ".join((HARDWARE / "README.md").read_text().split())
+    spans = [f"{min(each):.3f} to {max(each):.3f}" for each in (times[False], times[True])]
+    assert f"FFNs took {spans[0]} of the modelled sustained time, attention {spans[1]}" in page
+    off = [abs(each - 1) for each in bytes_]
+    near = sum(each <= 0.05 for each in off)
+    assert f"on {near} of {len(off)}, {max(off):.0%} off at most".replace("%", " %") in page
+    medians = {chip: statistics.median(each) for chip, each in library.items()}
+    assert f"{medians['h200-sxm-141gb']:.3f} on the H200 and {medians['h100-sxm5-80gb']:.3f} on the H100" in page
+
+
 @pytest.mark.parametrize("script", ["exports"], indirect=True)
 def test_files_run_the_faster_way(script: ModuleType) -> None:
     """Of groups and FFNs, measured both ways: the page's medians, and which is the default."""
