@@ -98,6 +98,19 @@ class Sample(NamedTuple):
                 result += (loads * (here[0] / max(1.0, loaded)) + _results(phase, sectors, size)).tolist()
         return [*result, *traffic[at:]]
 
+    def grown(self, whole: Program, lines: float) -> float:
+        """What all of it moves between L2 and DRAM, where the part moved so many lines and no wave is told apart.
+
+        Every result is written once; the rest is in proportion to what is loaded from L2.
+        """
+        sectors, size = whole.layout.tile_sectors(), whole.groups[0].wave_blocks
+        part = self.program.groups[0].phases
+        inside, written = (
+            sum(float(_results(phase, sectors, size).sum()) for phase in phases)
+            for phases in (part, whole.groups[0].phases)
+        )
+        return max(0.0, lines - inside) / self.share + written
+
 
 def wave_loads(phase: Phase, sectors: Index, wave_blocks: int) -> NDArray[np.float64]:
     """Lines that each wave of a phase loads from L2 in its steps."""

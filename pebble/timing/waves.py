@@ -68,7 +68,7 @@ def modelled_time(
         What moves between L2 and DRAM, where it is known, or what each kernel side by side moves: nothing is simulated,
         and waves share it as they share loads.
     most_lines : int, optional
-        Of a kernel in waves that loads more lines than that from L2 only a part is simulated (`pebble.timing.sample`).
+        Of a kernel that loads more lines than that from L2 only a part is simulated (`pebble.timing.sample`).
 
     Returns
     -------
@@ -93,25 +93,28 @@ def modelled_time(
     if dram_bytes is not None and len(known) != len(program.groups):
         raise InputError(f"dram_bytes: got {len(of_groups)} numbers, expected one a kernel, {len(program.groups)}.")
     free = config.execution.is_asynchronous or len(program.groups) > 1 or bool(program.clocks)
-    part = None if free or most_lines is None or dram_bytes is not None else sampled(program, most_lines)
+    alone = len(program.groups) == 1 and not program.clocks
+    part = sampled(program, most_lines) if alone and most_lines is not None and dram_bytes is None else None
     of_waves: list[float] | None = None
     counts: CacheCounts | None = None
     if dram_bytes is None:
         trace = config.trace(program if part is None else part.program)
         traffic, counts = passed(parse_policy(config.policy).engine(trace, config.cache_bytes // LINE_BYTES))
         of_waves = [float(lines.sum()) for lines in traffic]
-        if part is not None:
+        if part is not None and not free:
             of_waves = part.spread(program, of_waves)
         by_operand = np.sum(traffic, axis=0)  # what a group moves is what its operands move
         groups = group_of_operands(program, len(by_operand))
         of_groups = np.bincount(groups, by_operand, len(program.groups)).astype(np.float64)
+        if part is not None and free:
+            of_groups = np.array([part.grown(program, float(of_groups.sum()))])
     if free:
         timed = (
             _by_clock(program, config, rates, float(of_groups.sum()), counts)
             if program.clocks
             else (_free(program, config, rates, of_groups))
         )
-        return replace(timed, counts=counts)
+        return replace(timed, counts=counts, simulated_share=1.0 if part is None else part.share)
     result = _in_waves(program, config, rates, float(of_groups.sum()) if of_waves is None else sum(of_waves), of_waves)
     return replace(result, counts=counts, simulated_share=1.0 if part is None else part.share)
 

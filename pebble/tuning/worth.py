@@ -23,6 +23,7 @@ from pebble.workloads.workload import Workload
 SAME = 1.01  # times as long is as fast: the model knows no better
 LIMIT = 0.8e9  # lines that are followed for an answer: a second and a half on one core
 BY_ESTIMATE = 3  # schedules that look fastest, simulated beside those in common use
+_FREE = 2.75  # times as long as in waves is a simulation of blocks that run free
 _KEPT = 1024  # schedules of which the loads are kept: several questions of one command ask for the same
 _LOOKED_AT = 6  # times the limit, whole: a glance at more takes as long as simulating their first parts
 
@@ -77,7 +78,8 @@ def _loads(workload: Workload, config: KernelConfig, schedule: Any) -> LineLoads
     phases = [(phase, group.wave_blocks) for group in program.groups for phase in group.phases]
     loads = sum(float(wave_loads(phase, sectors, wave_blocks).sum()) for phase, wave_blocks in phases)
     most = most_lines(program)
-    return LineLoads(loads * MOST_LINES / most, min(loads, float(most)) * MOST_LINES / most)
+    effort = MOST_LINES / most * (_FREE if config.execution.is_asynchronous else 1.0)
+    return LineLoads(loads * effort, min(loads, float(most)) * effort)
 
 
 def worth_simulating(

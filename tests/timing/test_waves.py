@@ -331,6 +331,22 @@ def test_a_long_kernel_is_simulated_in_part_and_the_rest_follows() -> None:
             assert (part.l2_bytes, len(part.waves)) == (whole.l2_bytes, len(whole.waves))
 
 
+@pytest.mark.parametrize(("order", "near"), [("fa2", 0.05), ("fa3", 0.3)])
+def test_of_long_attention_that_runs_free_a_part_says_what_the_rest_moves(order: str, near: float) -> None:
+    """Time follows from what all blocks compute; bytes of a part hold more first loads than the rest."""
+    attention = Attention(8192, 8192, 128, heads=32, kv_heads=8, causal=True)
+    family, rates = kernel_family(attention), sustained_rates(H100, "bf16")
+    chip = {"cache_bytes": H100.l2_bytes, "policy": H100.default_model.policy}
+    config = config_of(H100.sms, stages=2, free=True, tile=TileShape(128, 128, 1), **chip)
+    program = family.program(attention, family.parse_schedule(order), config)
+    whole = modelled_time(program, config, rates)
+    part = modelled_time(program, config, rates, most_lines=int(0.5 * whole.l2_bytes / 128))
+    assert 0.3 < part.simulated_share <= 0.5 < whole.simulated_share == 1
+    assert part.dram_bytes == pytest.approx(whole.dram_bytes, rel=near)
+    assert part.seconds == pytest.approx(whole.seconds, rel=0.01) and part.l2_bytes == whole.l2_bytes
+    assert part.dram_bytes > attention.compulsory_bytes * 0.95
+
+
 def test_a_part_of_a_phase_is_its_first_blocks_and_steps() -> None:
     attention = Attention(512, 512, 64, causal=True)
     config = config_of(2, tile=TileShape(128, 128, 1))
