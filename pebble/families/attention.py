@@ -37,7 +37,6 @@ from pebble.families.spaces.attention import AttentionSpace
 from pebble.models.kernel_fit import KernelNeeds
 from pebble.schedules.attention import AttentionKernel, attention_groups
 from pebble.schedules.attention_names import AttentionSchedule, all_attention_schedules, parse_attention_schedule
-from pebble.schedules.execution import FREE, WAVES, Execution
 from pebble.schedules.explicit.attention import best_attention_schedule
 from pebble.schedules.explicit.parallel_chain import best_attention_on_sms
 from pebble.schedules.tables import TileTable
@@ -76,10 +75,6 @@ class SoftmaxFamily(KernelFamily[A, AttentionSchedule], Generic[A]):
 
     def tile_text(self, tile: TileShape) -> str:
         return f"{tile.bm}x{tile.bn}"
-
-    def advised_execution(self, workload: A) -> Execution:
-        """Free where blocks differ in length: in waves all would wait for the longest, which no kernel in use does."""
-        return FREE if workload.causal else WAVES
 
     @abstractmethod
     def key_columns(self, workload: A) -> int:

@@ -20,7 +20,7 @@ from pebble.families.schedules import Explicit, Named, OnSeveralSms
 from pebble.families.spaces.space import Space
 from pebble.models.kernel_fit import KernelNeeds
 from pebble.models.rates import LONG_STEPS, LONG_STEPS_ON_SM, drifts_far
-from pebble.schedules.execution import WAVES, Execution
+from pebble.schedules.execution import FREE, WAVES, Execution
 from pebble.schedules.kernel import TableKernel
 from pebble.schedules.tables import Launch, TileTable
 from pebble.schedules.tables.own import OwnSchedule
@@ -301,8 +301,8 @@ class KernelFamily(Family[W], Generic[W, S]):
         return self.kernel_needs(workload, tile, stages)
 
     def advised_execution(self, workload: W) -> Execution:
-        """How blocks run where a kernel is picked: in waves, as a rule, which need no speeds of a chip."""
-        return WAVES
+        """How blocks run where a kernel is picked: in waves, but free where all would wait for the longest."""
+        return FREE if self.space is not None and self.space.uneven(workload) else WAVES
 
     def k_tile(self, workload: W, tile: TileShape) -> tuple[int, int, bool]:
         """Of a step of a block: columns that its rows meet, values of each, and whether the rows stay on the SM."""
