@@ -221,8 +221,8 @@ def most_stages(machine: Machine, needs: KernelNeeds, blocks_per_sm: int = 1) ->
     """The most stages whose tiles fit in shared memory, from 1 to ``MAX_STAGES``; 1 also where not even one fits."""
     shared, per_block = _shared_limits(machine)
     reserved = min(_RESERVED_BYTES, shared - per_block)
-    kept = needs.resident * needs.value_bytes + needs.more_bytes
-    capacity = min(per_block, shared // blocks_per_sm - reserved) - kept
+    resident = needs.resident * needs.value_bytes + needs.more_bytes
+    capacity = min(per_block, shared // blocks_per_sm - reserved) - resident
     return max(1, min(MAX_STAGES, capacity // needs.stage_bytes))
 
 

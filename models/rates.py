@@ -145,8 +145,8 @@ class CopyCost:
 
     def __str__(self) -> str:
         l2, far = (f"{rate.per_second / 1e12:.4g} TB/s" for rate in (self.l2, self.copies))
-        price = f"{float(self.omega):g} reads of {self.of}"
-        return f"{price}: {l2} of {self.of} ({self.l2.mark}) over {far} between SMs ({self.copies.mark})"
+        text = f"{float(self.omega):g} reads of {self.of}"
+        return f"{text}: {l2} of {self.of} ({self.l2.mark}) over {far} between SMs ({self.copies.mark})"
 
     def to_json(self) -> dict[str, object]:
         """Plain data for ``--json``."""

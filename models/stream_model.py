@@ -30,7 +30,7 @@ VECTOR_BYTES = (16, 8, 4, 2, 1)  # widths of a load instruction
 UNROLLS = (1, 2, 4, 8)
 THREADS = 256
 _SCALE_BITS = 16
-_KEPT_REGISTERS = 64  # of a thread, for the items of a row that a block keeps
+_ITEM_REGISTERS = 64  # of a thread, for the items of a row that a block keeps
 _MOST_THREADS, _MOST_BLOCKS, _MOST_REGISTERS, _REGISTER_BYTES = 1024, 32, 255, 4
 
 
@@ -92,7 +92,7 @@ class StreamKernel:
     @property
     def keeps_row(self) -> bool:
         """Whether the threads of a block can keep a row in registers, as softmax and norm want."""
-        return self.row_items * self.value_bytes <= self.threads * _KEPT_REGISTERS * _REGISTER_BYTES
+        return self.row_items * self.value_bytes <= self.threads * _ITEM_REGISTERS * _REGISTER_BYTES
 
     @property
     def passes(self) -> int:
@@ -215,7 +215,7 @@ def stream_model(machine: Machine, kernel: StreamKernel, needed_bytes: float) ->
     InputError
         No load fits the rows: they are not whole bytes.
     """
-    plans = [_plan(machine, kernel, needed_bytes, machine.sms, *way) for way in _ways(kernel)]
+    plans = [_plan(machine, kernel, needed_bytes, machine.sms, *way) for way in _launch_shapes(kernel)]
     if not plans:
         raise InputError(
             f"--row: got {kernel.row_items} items of {kernel.item_bits} bits, expected rows of whole bytes; pad "
@@ -225,7 +225,7 @@ def stream_model(machine: Machine, kernel: StreamKernel, needed_bytes: float) ->
     return StreamModel(kernel, needed_bytes, tuple(sorted(plans, key=_rank)), kernel.compulsory_bytes / bandwidth)
 
 
-def _ways(kernel: StreamKernel) -> Iterator[tuple[int, int]]:
+def _launch_shapes(kernel: StreamKernel) -> Iterator[tuple[int, int]]:
     row_bits = kernel.row_items * kernel.item_bits
     for vector in VECTOR_BYTES:
         whole = row_bits % (8 * vector) == 0 and vector * 8 % kernel.item_bits == 0  # else loads are not aligned

@@ -183,15 +183,15 @@ def column_of_bytes(largest: int | float) -> tuple[float, str]:
     return (1e6, "MB") if largest >= 1e6 else (1e3, "kB")
 
 
-def format_seconds(seconds: float, beside: float | None = None) -> str:
-    """A time for a person to read, in the unit of the longer time that stands ``beside`` it.
+def format_seconds(seconds: float, longer: float | None = None) -> str:
+    """A time for a person to read, in the unit of the ``longer`` one that stands next to it.
 
     Examples
     --------
-    >>> format_seconds(0.00012), format_seconds(0.00012, beside=0.0078), format_seconds(2.5), format_seconds(7.8e-9)
+    >>> format_seconds(0.00012), format_seconds(0.00012, longer=0.0078), format_seconds(2.5), format_seconds(7.8e-9)
     ('120 us', '0.12 ms', '2.5 s', '7.8 ns')
     """
-    longest = max(seconds, beside or 0)
+    longest = max(seconds, longer or 0)
     for scale, unit in ((1.0, "s"), (1e-3, "ms"), (1e-6, "us"), (1e-9, "ns")):
         if longest >= scale or unit == "ns":
             value = seconds / scale

@@ -1,7 +1,7 @@
 """A tile order played as a pebbling: one tile operation at a time, whole tiles moved, LRU or OPT eviction.
 
 This is what a single SM with a memory of whole tiles would do: for each output tile in order, one operation per k
-tile, each needing its A, B and C tile in fast memory. A begun C tile that is evicted is stored, and loaded again
+tile, each needing its A, B and C tile in fast memory. An initialised C tile that is evicted is stored, and loaded again
 for its next operation; a complete one is stored once.
 """
 

@@ -157,7 +157,7 @@ class Attentions(Problem):
         def call() -> None:
             with sdpa_kernel(backend):
                 result = F.scaled_dot_product_attention(e.q, e.k, e.v, mask, enable_gqa=e.group > 1)
-            self.found = result.reshape(-1, e.value_dim)
+            self.result = result.reshape(-1, e.value_dim)
 
         return call
 
@@ -172,7 +172,7 @@ class Attentions(Problem):
     def error(self, launch: Any) -> float:
         if isinstance(launch, LibraryLaunch):
             launch.run()
-            self.exported.out.copy_(self.found)
+            self.exported.out.copy_(self.result)
             result, expected = self.exported.sampled().double(), self.exported.expected()
             return float((result - expected).norm() / expected.norm())
         return super().error(launch)

@@ -105,7 +105,7 @@ class Chip:
             ms(self.reader(read, self.config.sms), self.both, read),
             ms(product, self.rates, traffic),
             ms(reader, self.both, read),
-            ms(product.beside(reader), self.both, traffic, read),
+            ms(product.concurrent_with(reader), self.both, traffic, read),
         )
         return dict(zip(TIMES, result, strict=True))
 

@@ -102,7 +102,7 @@ for line in pebble.results(store, sql=table).rows():
 write_machine(75)
 (folder / "study.toml").write_text(study.replace('"l2-50.toml"', '"l2-50.toml", "l2-75.toml"'))
 grown = pebble.sweep(folder / "study.toml", store, resume=True)
-print(f"{grown.tasks} tasks: {grown.kept} were there, {grown.computed} computed")
+print(f"{grown.tasks} tasks: {grown.stored} were there, {grown.computed} computed")
 
 # %%
 # :doc:`../sweeps` has the other axes (tiles, types, cache models, solvers of small games), and clusters.

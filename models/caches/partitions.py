@@ -61,14 +61,14 @@ def _access(
         state[0, part] += sizes[piece]
     while state[0, part] > state[2, part]:
         victim = newer[part, n]
-        kept = state[1, part] if state[1, part] else sizes[victim]
-        gone = min(kept, state[0, part] - state[2, part])
+        left = state[1, part] if state[1, part] else sizes[victim]
+        gone = min(left, state[0, part] - state[2, part])
         home = victim % parts == part
         if home and dirty[victim]:
             write_backs[operand[victim // parts]] += gone
         state[0, part] -= gone
-        state[1, part] = kept - gone
-        if kept == gone:
+        state[1, part] = left - gone
+        if left == gone:
             leave(part, victim, newer, older)
             newer[part, victim] = ABSENT
             if home:

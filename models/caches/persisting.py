@@ -37,7 +37,7 @@ _WINDOW = re.compile(
 
 
 @jit
-def _spread(lines: Numbers, window: NDArray[np.bool_], capacity: int, kept: NDArray[np.bool_]) -> int:
+def _spread(lines: Numbers, window: NDArray[np.bool_], capacity: int, pinned: NDArray[np.bool_]) -> int:
     # Tiles of the window, evenly, so that at no point more of it is kept than its share.
     total = 0
     for tile in range(lines.shape[0]):
@@ -49,7 +49,7 @@ def _spread(lines: Numbers, window: NDArray[np.bool_], capacity: int, kept: NDAr
         if window[tile]:
             passed += lines[tile]
             if held + lines[tile] <= share * passed + 1e-6:
-                kept[tile] = True
+                pinned[tile] = True
                 held += lines[tile]
     return held
 
@@ -61,9 +61,9 @@ class PersistingEngine(Engine):
 
     def start(self) -> None:
         p = self.policy
-        self._kept = np.zeros(self.tiles, np.bool_)
+        self._pinned = np.zeros(self.tiles, np.bool_)
         capacity = int(self.capacity * p.share)
-        held = int(_spread(self.lines, self._window(), capacity, self._kept))
+        held = int(_spread(self.lines, self._window(), capacity, self._pinned))
         self._seen, self._dirty = np.zeros((2, self.tiles), np.bool_)
         self._rest = p.behind.runs(self.trace, (self.capacity - held) * p.parts, p.behind)
         self.write_backs = self._rest.write_backs
@@ -81,10 +81,10 @@ class PersistingEngine(Engine):
         return window
 
     def run(self, chunk: TraceChunk, missed: NDArray[np.int32]) -> None:
-        kept = self._kept[chunk.ids]
-        others = np.flatnonzero(~kept)
+        pinned = self._pinned[chunk.ids]
+        others = np.flatnonzero(~pinned)
         missed[others] = self._rest.touch(_part(chunk, others))
-        at = np.flatnonzero(kept)
+        at = np.flatnonzero(pinned)
         ids = chunk.ids[at]
         missed[at] = 0
         new, first = np.unique(ids, return_index=True)

@@ -55,10 +55,10 @@ def _fifo(
         used += lines[tile]
         while used > capacity:
             victim = np.uint32(queue[head])
-            kept = partial if partial else lines[victim]
-            gone = min(kept, used - capacity)
+            left = partial if partial else lines[victim]
+            gone = min(left, used - capacity)
             used -= gone
-            partial = kept - gone
+            partial = left - gone
             if dirty[victim]:
                 write_backs[operand[victim]] += gone
                 dirty[victim] = partial > 0
@@ -128,12 +128,12 @@ def _lru(
                 if last[victim] != head:
                     head += 1
                     continue
-                kept = partial if partial else lines[victim]
-                gone = min(kept, used - capacity)
+                left = partial if partial else lines[victim]
+                gone = min(left, used - capacity)
                 if dirty[victim]:
                     write_backs[operand[victim]] += gone
                 used -= gone
-                partial = kept - gone
+                partial = left - gone
                 if partial == 0:
                     head += 1
                     dirty[victim] = 0

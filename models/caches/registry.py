@@ -82,13 +82,13 @@ def parse_policy(text: str) -> CachePolicy:
         raise InputError(f"policy: got {text!r}, expected {allowed} after {head!r}.")
     groups = {key: int(value) if value.isdecimal() else value for key, value in match.groupdict("").items()}
     replacement = {"replacement": after} if colon else {}
-    kept = [option for option in options if option.startswith(f"{PERSIST}-")]
-    if len(kept) > 1:
+    of_persisting = [option for option in options if option.startswith(f"{PERSIST}-")]
+    if len(of_persisting) > 1:
         raise InputError(f"policy: got {text!r}, expected one +{PERSIST}: a kernel has one access-policy window.")
-    chosen = dict(_option(option, text, kind) for option in options if option not in kept)
-    fields: dict[str, Any] = {"name": text, **groups, **replacement, **chosen}
+    options_of = dict(_option(option, text, kind) for option in options if option not in of_persisting)
+    fields: dict[str, Any] = {"name": text, **groups, **replacement, **options_of}
     policy = kind(**fields)
-    return persisting(policy, kept[0]) if kept else policy
+    return persisting(policy, of_persisting[0]) if of_persisting else policy
 
 
 def _option(option: str, text: str, kind: type[CachePolicy]) -> tuple[str, object]:

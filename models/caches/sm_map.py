@@ -39,11 +39,11 @@ class PartitionsOfSms:
                 "policy: partitions and chiplets need to know which SM makes a touch; this trace has no SMs."
             )
         self._part = part_of_sm(trace.sms, policy.parts, policy.sm_map or default, policy.seed)
-        self._apart = bool(self._part.any())
+        self._partitioned = bool(self._part.any())
 
     def of(self, chunk: TraceChunk) -> NDArray[np.int32]:
         """The part that makes each touch."""
-        sm = chunk.sm if self._apart else None
+        sm = chunk.sm if self._partitioned else None
         return np.zeros(len(chunk.ids), np.int32) if sm is None else self._part[sm]
 
 

@@ -202,9 +202,9 @@ def _omega(problem: FigureSpec) -> Figure:
     if problem.gpu is None and problem.machine is None:
         raise InputError("omega: expected --gpu SKU or --machine FILE, whose SMs copy from each other.")
     machine = chip_of(problem.gpu, problem.machine)
-    price = copy_cost(machine)
+    of_copies = copy_cost(machine)
     chip = Chip(machine.name, machine.sms, machine.sm_bytes)
-    return omega_figure(workload, chip, None if price is None else price.omega)
+    return omega_figure(workload, chip, None if of_copies is None else of_copies.omega)
 
 
 def _placement(problem: FigureSpec) -> tuple[Figure, dict[str, Any]]:

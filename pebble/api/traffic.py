@@ -299,9 +299,9 @@ def simulate(
     from pebble.reports.simulate import simulate_file, simulate_schedule, simulate_side_by_side, write_schedule_trace
 
     of_schedules = {"residual": residual, "write_trace": write_trace, "sensitivity": sensitivity}
-    of_beside = {"beside_sms": beside_sms, "beside_schedule": beside_schedule}
+    of_concurrent = {"beside_sms": beside_sms, "beside_schedule": beside_schedule}
     if trace is not None:
-        _refuse_with_trace({"schedule": schedule, "beside": beside, **of_schedules, **of_beside}, options, workload)
+        _refuse_with_trace({"schedule": schedule, "beside": beside, **of_schedules, **of_concurrent}, options, workload)
         return simulate_file(trace, workload, **options)
     if workload is None or schedule is None:
         raise InputError(
@@ -314,7 +314,7 @@ def simulate(
             check_text("--beside", beside, "MODEL:mlp"), beside_sms, beside_schedule or "row-fused-16"
         )
         return simulate_side_by_side(workload, schedule, other, **options)
-    refuse("one workload", of_beside)
+    refuse("one workload", of_concurrent)
     if write_trace is not None:
         refuse("--write-trace", {"sensitivity": sensitivity})
         return write_schedule_trace(workload, schedule, write_trace, residual=residual, **options)

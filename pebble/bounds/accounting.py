@@ -1,7 +1,7 @@
 r"""What a family tells the theorems of one workload, and the best bound that follows.
 
 Every family accounts for its workloads in its own file of `pebble.families`: which boxes its products fill, which cells
-are begun free, what is taken off and what is added. Here the theorems are tried, and the best number is taken.
+are initialised free, what is taken off and what is added. Here the theorems are tried, and the best number is taken.
 
 - *Equal groups* that share no value: from a schedule of all of them keep only the moves of one group's values: a legal
   schedule of that group alone, from an empty start, that holds at most :math:`S` values. Its loads and stores are at

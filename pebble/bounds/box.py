@@ -7,15 +7,16 @@ reads the operand, so a schedule with two values can drop it at that moment.
 
 **Accounting.** Cut a schedule that computes nothing twice, from an empty start, into :math:`h` segments. A value is
 *touched* in a segment if an operation of the segment reads or updates it. Then it was in fast memory when the segment
-began (at most :math:`S` values at each of the :math:`h - 1` cuts), or is loaded in it, or is a cell begun in it (once
-in all). The sum over segments of :math:`X_s`, the values touched, is therefore at most loads :math:`+ (h - 1) S +`
-cells begun. Every output begun is stored, so stores are at least as many as outputs, and
+began (at most :math:`S` values at each of the :math:`h - 1` cuts), or is loaded in it, or is a cell initialised in it
+(once in all). The sum over segments of :math:`X_s`, the values touched, is therefore at most loads :math:`+ (h - 1) S
++` cells initialised. Every output initialised is stored, so stores are at least as many as outputs, and
 
-.. math:: Q \ge \sum_{s=1}^{h} X_s - (h - 1) S - (\text{cells begun that need not be stored}).
+.. math:: Q \ge \sum_{s=1}^{h} X_s - (h - 1) S - (\text{cells initialised that need not be stored}).
 
-The order of summation does not matter. If a cell is built from :math:`r` partial sums, each begun free, then :math:`r -
-1` merges each put two of them into one segment, so the segments that touch the cell still number at most 1 + held +
-loaded. What moves besides in any case may be added: for :math:`C \mathrel{+}= A B` no cell is begun free, so the
+The order of summation does not matter. If a cell is built from :math:`r` partial sums, each initialised free, then
+:math:`r - 1` merges each put two of them into one segment, so the segments that touch the cell still number at most 1 +
+held + loaded. What moves besides in any case may be added: for :math:`C \mathrel{+}= A B` no cell is initialised free,
+so the
 :math:`mn` stores pay for no beginnings and come on top.
 
 **Geometry.** Let the multiply-adds be points of a box *rows* x *columns* x *depth*, and the values their projections:
@@ -32,7 +33,7 @@ most :math:`R a` pairs, hence the *overlap* :math:`R`. Sets that do not fill the
 **Theorem 1.** *For every whole number* :math:`h`, *with shares* :math:`v_s` *that are the work over* :math:`h` *rounded
 down or up, a schedule that computes nothing twice has*
 
-.. math:: Q \ge \sum_{s=1}^{h} x(v_s) - (h - 1) S - (\text{cells begun and not stored}) + (\text{moved besides}).
+.. math:: Q \ge \sum_{s=1}^{h} x(v_s) - (h - 1) S - (\text{cells initialised and not stored}) + (\text{moved besides}).
 
 *Proof.* Cut the schedule by work, so that segment :math:`s` does :math:`v_s` multiply-adds; then :math:`X_s \ge
 x(v_s)`. :math:`\Box` *Where every cell is an output it also holds with recomputation:* only one completion of each is
@@ -40,14 +41,16 @@ useful. Delete every operation that no stored output depends on; each multiply-a
 call it equation (2) for one product and equation (3) for a chain.
 
 **Several widths.** Room and transfers are counted in bytes. An input takes :math:`w` bytes, held or moved, and so does
-a cell of :math:`H` that is complete. A complete output takes :math:`w_o`. A cell that is begun and not complete is a
+a cell of :math:`H` that is complete. A complete output takes :math:`w_o`. A cell that is initialised and not complete
+is a
 *partial sum* and takes :math:`p`: a cell of the output :math:`p`, one of :math:`H` :math:`p_H`. Its completion changes
 its width at once and free of charge. Matrix units accumulate in fp32, whatever they read: :math:`p = p_H = 4`. Without
 that, :math:`p = w_o` and :math:`p_H = w`: a cell has one width. The classic game is that of all widths 1.
 
-A cell that is updated in a segment was begun in it (once in all), or it was a partial sum when the segment began: held,
-it took :math:`p` of the :math:`S` bytes; otherwise it is loaded, for :math:`p`. A cell of :math:`H` that a segment only
-reads was held or loaded at :math:`w` at least. So with :math:`a_s, b_s, c_s` the values of each kind that segment
+A cell that is updated in a segment was initialised in it (once in all), or it was a partial sum when the segment began:
+held, it took :math:`p` of the :math:`S` bytes; otherwise it is loaded, for :math:`p`. A cell of :math:`H` that a
+segment only reads was held or loaded at :math:`w` at least. So with :math:`a_s, b_s, c_s` the values of each kind that
+segment
 :math:`s` touches, and all outputs stored complete,
 
 .. math:: Q \ge \sum_s (w\,a_s + w\,b_s + p\,c_s) - (h - 1) S - (p - w_o)\,(\text{outputs}) + (\text{moved besides}).
@@ -238,7 +241,7 @@ class Box:
         Returns
         -------
         elements, h : int
-            The bound on loads plus cells begun, and the number of segments (1: compulsory). Exact integers, a few
+            The bound on loads plus cells initialised, and the number of segments (1: compulsory). Exact integers, a few
             milliseconds for any size.
 
         Examples
@@ -249,7 +252,7 @@ class Box:
         602919164
         """
         best, best_h = 0, 1
-        result, found_h = best_segments(self.touched, work, capacity)
+        result, searched_h = best_segments(self.touched, work, capacity)
         touched = partial(_touched_whole, self)
         for h in _whole_segments(work) if whole_numbers else ():
             value = sum_of_shares(touched, work, h) - (h - 1) * capacity
@@ -259,7 +262,7 @@ class Box:
             spare = capacity - touched(ceil_div(work, h)) - 3
             if spare > 0 and capacity - (h + 1) * spare < max(best, result):
                 break
-        return (result, found_h) if result > best else (best, best_h)
+        return (result, searched_h) if result > best else (best, best_h)
 
 
 def _least_pair(product: int, mid: int, high: int) -> int:
@@ -321,15 +324,15 @@ def best_segments(x: Callable[[int], int], work: int, capacity: int, least: int 
         The bound, rounded up to a whole number (it bounds a count), and h. Any h gives a valid bound; concavity
         serves only to find the best. Cost: about 2 log2(work) calls of x.
     """
-    price = capacity << FRACTION_BITS
+    scaled = capacity << FRACTION_BITS
     low, high = least, work
     while low < high:
         middle = (low + high) // 2
-        if sum_of_shares(x, work, middle + 1) - sum_of_shares(x, work, middle) > price:
+        if sum_of_shares(x, work, middle + 1) - sum_of_shares(x, work, middle) > scaled:
             low = middle + 1
         else:
             high = middle
-    return rounded_up(sum_of_shares(x, work, low) - (low - 1) * price), low
+    return rounded_up(sum_of_shares(x, work, low) - (low - 1) * scaled), low
 
 
 def rounded_up(scaled: int) -> int:

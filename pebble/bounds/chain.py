@@ -7,7 +7,7 @@ memory, :math:`H` need not.
 second a point :math:`(i, j, k + q)`. They fill a box :math:`m \times f \times (k + l)`, and *all* values are
 projections of it: :math:`(i, t)` is a value of :math:`A` or :math:`Y`, :math:`(j, t)` one of :math:`B` or :math:`D`,
 :math:`(i, j)` a cell of :math:`H`. So Theorem 1 holds for any mix of the two products, with the cells of :math:`H`
-begun and not stored.
+initialised and not stored.
 
 **Theorem 2.** *Without recomputation,* :math:`Q \ge \sum_s x(v_s) - (h - 1) S - (\text{cells of } H)`.
 
@@ -36,9 +36,9 @@ weighting of the products allows segments that are all even.
 *Proof.* Let a segment do :math:`v_1` and :math:`v_2` products and :math:`W' = \alpha v_1 + \beta v_2`. It touches
 :math:`e` cells of :math:`H`, :math:`e_1 \le e` of them with products of :math:`A B`. By the accounting a cell that is
 carried into a segment costs :math:`p_H \ge q` where :math:`A B` updates it and :math:`w` where it is only read, and the
-segment in which it is begun is one that updates it: :math:`q` comes off once. So what counts is :math:`X = w(a + b) +
-w d + p y + w e + (q - w) e_1`, and :math:`Q \ge \sum_s X_s - (h - 1) S - q\,mf - (p - w_o)\,ml`. Since :math:`v_1 \le k
-e` and :math:`v_2 \le l e`, :math:`e \ge W' / (\alpha k + \beta l)`. Let :math:`\mu = \alpha v_1 / W'`, and
+segment in which it is initialised is one that updates it: :math:`q` comes off once. So what counts is :math:`X = w(a +
+b) + w d + p y + w e + (q - w) e_1`, and :math:`Q \ge \sum_s X_s - (h - 1) S - q\,mf - (p - w_o)\,ml`. Since :math:`v_1
+\le k e` and :math:`v_2 \le l e`, :math:`e \ge W' / (\alpha k + \beta l)`. Let :math:`\mu = \alpha v_1 / W'`, and
 
 .. math:: T_1 = w (a + b) / \mu + q e_1, \qquad T_2 = (w d + p y) / (1 - \mu) + w e.
 
@@ -56,8 +56,8 @@ At widths and weights of 1, :math:`x_1` and :math:`x_2` are the box above: Theor
 gate's, in which :math:`H` takes its place after the elementwise product, and the up cell. (Which of the two :math:`H`
 takes over makes no difference: at that moment both are in fast memory, and afterwards one is useless.) Number the up
 cells :math:`f, \ldots, 2 f - 1`: the products fill a box :math:`m \times 2 f \times (k + l)` but for the second product
-of the up cells, and :math:`2 m f` cells are begun free. Or forget the up cells: the moves of all other values are a
-schedule of the plain chain, and each of the :math:`k f` up weights is loaded besides. `pebble.bounds.gated` says more
+of the up cells, and :math:`2 m f` cells are initialised free. Or forget the up cells: the moves of all other values are
+a schedule of the plain chain, and each of the :math:`k f` up weights is loaded besides. `pebble.bounds.gated` says more
 where fast memory is large.
 
 **Separate kernels.** One kernel writes all of :math:`H`, the next reads it from an empty fast memory, which keeps

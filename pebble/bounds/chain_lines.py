@@ -105,7 +105,16 @@ from dataclasses import dataclass, replace
 
 from pebble.bounds.chain import Chain
 from pebble.bounds.line_search import ByLines, LineBound, line_bound
-from pebble.bounds.lines import LOG_BITS, MULTIPLIER_BITS, Cut, LineProblem, Lines, ValueKind, parts_below, parts_near
+from pebble.bounds.lines import (
+    LOG_BITS,
+    MULTIPLIER_BITS,
+    Cut,
+    LineProblem,
+    Lines,
+    ValueKind,
+    entropy_below,
+    entropy_near,
+)
 from pebble.bounds.numbers import number
 from pebble.bounds.proofs import Theorem
 from pebble.bounds.uses import Goal, Use
@@ -137,11 +146,11 @@ class Hidden:
 
     def floor(self) -> Lines:
         """The line of a value that is charged less in every case."""
-        return Lines(self.name, 1, self.length, first=0, again=self.complete, room=self.complete)
+        return Lines(self.name, 1, self.length, first=0, again=self.complete, footprint=self.complete)
 
     def firsts(self) -> Lines:
         """Its first products: it begins free, and a partial sum leaves and returns at twice its width."""
-        return Lines(self.name, 1, self.k, first=0, again=2 * self.partial, room=self.partial)
+        return Lines(self.name, 1, self.k, first=0, again=2 * self.partial, footprint=self.partial)
 
     def seconds(self, first: int, again: int) -> Lines:
         """Its second products, at ``first`` and ``again`` of its complete widths."""
@@ -153,9 +162,9 @@ class Hidden:
         later = min(n - 1, (self.l - 1) // (self.length // n))
         read = self.complete * min(later * cut.rho, (later + 1) * _ONE)
         moves = self.partial * (n - 1 - later) * cut.rho + read
-        return (moves << LOG_BITS) + cut.mu * parts_below(self.length, n)
+        return (moves << LOG_BITS) + cut.mu * entropy_below(self.length, n)
 
-    def apart(self, cut: Cut) -> int:
+    def disjoint(self, cut: Cut) -> int:
         """2^192 times the charge where no segment has both first and second products, rounded down."""
         stored = self.seconds(2, 1).least(cut)[0]
         held = self.seconds(0, 2).least(cut)[0] + ((self.complete * cut.rho) << LOG_BITS)
@@ -178,7 +187,7 @@ class Hidden:
         most = floor.most(cut.segments)
         best, at = self.mixed(cut, start), start
         if most > 1:
-            best, at = min((best, at), (self.apart(cut), 0))
+            best, at = min((best, at), (self.disjoint(cut), 0))
         # the true floor is convex in n, and what it is rounded by is less than this
         slack = 4 * cut.mu * self.length
         for step in (1, -1):
@@ -204,12 +213,12 @@ class Hidden:
             for step in (-1, 0, 1, 2)
         }:
             later = min(n - 1, (self.l - 1) // (length // n))
-            entropy = parts_near(length, n)
+            entropy = entropy_near(length, n)
             results.append((rho * p * (n - 1 - later) + w * min(later * rho, later + 1) + mu * entropy, entropy))
         if most > 1 and mu * length > _ALONE * w:
             first, back = self.firsts().rough(segments, mu, rho), self.seconds(2, 1).rough(segments, mu, rho)
-            kept, entropy = self.seconds(0, 2).rough(segments, mu, rho)
-            second = min(back, (kept + w * rho, entropy))
+            resident, entropy = self.seconds(0, 2).rough(segments, mu, rho)
+            second = min(back, (resident + w * rho, entropy))
             results.append((first[0] + second[0], first[1] + second[1]))
         return min(results)
 

@@ -142,11 +142,11 @@ class GatedBound(InValues):
         ## Segments
 
         Cut the schedule into $h = {number(cut.segments)}$ segments of equal work. A value touched in a segment was held
-        when it began (at most $S$ at each cut), is loaded in it, or is an accumulator begun in it. Gate and up cells,
-        $2 m f = {number(2 * self.chain.cells)}$, are begun free and need not be stored, so they are subtracted. The
-        elementwise product of a gate and an up cell is done in one segment, which touches both. With $T$ cells touched
-        in a segment, $e$ of them gate cells, $v_1$ multiply-adds of gate and up, $v_2$ of down, and $M$ elementwise
-        products,
+        when it began (at most $S$ at each cut), is loaded in it, or is an accumulator initialised in it. Gate and up
+        cells, $2 m f = {number(2 * self.chain.cells)}$, are initialised free and need not be stored, so they are
+        subtracted. The elementwise product of a gate and an up cell is done in one segment, which touches both. With
+        $T$ cells touched in a segment, $e$ of them gate cells, $v_1$ multiply-adds of gate and up, $v_2$ of down, and
+        $M$ elementwise products,
 
         $$ X \ge T + v_1 G(T; \min(m, 2f)) + v_2 G(e; \min(m, f)), \qquad M \le \min(e, T - e)
 
@@ -241,10 +241,10 @@ def _hopes(chain: Chain) -> tuple[tuple[int, float], ...]:
         gate, up = np.meshgrid(np.geomspace(least, chain.cells, 40), np.geomspace(least, chain.cells, 40))
         down = least * chain.l
         cells = gate + up
-        prices = (segment.products + 1 - down) * segment.price(cells, segment.p1) + down * segment.price(
+        charges = (segment.products + 1 - down) * segment.charge(cells, segment.p1) + down * segment.charge(
             gate, segment.p2
         )
-        results.append((h, h * float((cells + prices).min()) * (1 + 1e-6) - 2 * chain.cells))
+        results.append((h, h * float((cells + charges).min()) * (1 + 1e-6) - 2 * chain.cells))
     return tuple(results)
 
 
@@ -288,7 +288,7 @@ class Segment:
         return np.geomspace(low, 2 * self.cells, 25), np.append(0.0, np.geomspace(low / 64, self.cells, 24))
 
     @staticmethod
-    def price(cells: Floats, p: float) -> Floats:
+    def charge(cells: Floats, p: float) -> Floats:
         """G(e; p)."""
         return np.where(cells <= p * p, 2 / np.sqrt(cells), 1 / p + p / cells)
 
@@ -298,7 +298,7 @@ class Segment:
         Infinite where none is feasible. What does not depend on the weights is computed once.
         """
         most = self.products
-        first, second = self.price(t2, self.p1), self.price(e2, self.p2)
+        first, second = self.charge(t2, self.p1), self.charge(e2, self.p2)
         low, high = np.maximum(0, most - self.k * t2), np.minimum(most + 1, self.l * e2)
         # v1 = max(0, P - v2) at least: linear in v2 up to P, and again beyond it
         ends = [(np.maximum(0, most - v) * first, v) for v in (low, high, np.clip(most, low, high))]
@@ -308,8 +308,8 @@ class Segment:
         def value(lam: float, tau: float) -> Floats:
             # T - lambda min(e, T - e) is the larger of two linear functions
             cells = np.maximum(t1 - lam * e2, (1 - lam) * t1 + lam * e1)
-            price = second + tau
-            single, other, middle = (rest + v * price for rest, v in ends)
+            charge = second + tau
+            single, other, middle = (rest + v * charge for rest, v in ends)
             result: Floats = np.where(empty, np.inf, cells + np.minimum(np.minimum(single, other), middle))
             return result
 

@@ -64,13 +64,13 @@ def groupings(net: Topology) -> tuple[Grouping, ...]:
             sizes.add(min(sms, last + 1 + last // 4))
         return tuple(Grouping(g, (Fraction(ceil_div(sms, g) if g < sms else 0, sms),)) for g in sorted(sizes)[::-1])
     if net.name == "partitions-2":  # a way from half to half is two hops
-        ways = Grouping(sms, (none, none)), Grouping(sms // 2, (none, every / 2)), Grouping(1, (every, every / 2))
-        return ways if sms > 2 else ways[:2]
+        cases = Grouping(sms, (none, none)), Grouping(sms // 2, (none, every / 2)), Grouping(1, (every, every / 2))
+        return cases if sms > 2 else cases[:2]
     together = Grouping(net.group, (none,))
     return (together, Grouping(1, (every,))) if net.group > 1 else (together,)
 
 
-def best_program(values: Sequence[int], ways: Sequence[Grouping], omega: Fraction) -> Program:
+def best_program(values: Sequence[int], cases: Sequence[Grouping], omega: Fraction) -> Program:
     """The multipliers that prove most, where the groupings are bounded by these values and a hop costs omega.
 
     Examples
@@ -78,7 +78,10 @@ def best_program(values: Sequence[int], ways: Sequence[Grouping], omega: Fractio
     >>> best_program([10, 100], groupings(Topology("all-to-all", 2)), Fraction(1, 4)).value
     Fraction(65, 2)
     """
-    rows = [[Fraction(1) for _ in ways], *([way.rates[k] for way in ways] for k in range(len(ways[0].rates)))]
+    rows = [
+        [Fraction(1) for _ in cases],
+        *([grouping.rates[k] for grouping in cases] for k in range(len(cases[0].rates))),
+    ]
     return _maximum([Fraction(value) for value in values], rows, [Fraction(1), *[omega] * (len(rows) - 1)])
 
 

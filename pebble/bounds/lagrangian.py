@@ -93,7 +93,7 @@ from pebble.bounds.chain import Chain
 from pebble.bounds.lines import MULTIPLIER_BITS
 from pebble.workloads.widths import ALIKE, Widths
 
-APART = -1  #: no kind: first and second products in different segments
+DISJOINT = -1  #: no kind: first and second products in different segments
 Where = tuple[str, int]  # what is split, and the kind of the segment that has first and second products
 
 
@@ -121,7 +121,7 @@ class Multipliers(NamedTuple):
 class Shares(NamedTuple):
     """How much of a gap the segment before it pays, at most; whole multiples of 2^-64."""
 
-    one: int  #: of one move, tau_1
+    per_move: int  #: of one move, tau_1
     two: int  #: of two, tau_2
 
     def before(self, kind: Multipliers, moves: int) -> int:
@@ -218,28 +218,28 @@ class LagrangianChain:
         return (*result, _line("up cells", m * f, k, 0, Gap(self.hidden, 2), True, "cells")) if u == 2 else result
 
     @property
-    def apart(self) -> tuple[tuple[LineGroup, LineGroup], ...]:
+    def disjoint(self) -> tuple[tuple[LineGroup, LineGroup], ...]:
         """The first and the second products of a cell of H in different segments: held in between, or stored once."""
         return tuple(
             (self._firsts(f"first, {name}", gap), self._seconds(name, gap, certain))
-            for name, gap, certain in self._ways
+            for name, gap, certain in self._handovers
         )
 
     @property
     def together(self) -> tuple[LineGroup, tuple[LineGroup, ...]]:
         """The last of its first products and the first of its second ones in one segment."""
         return self._firsts("first", None), tuple(
-            self._seconds(name, gap, certain, "begin") for name, gap, certain in self._ways
+            self._seconds(name, gap, certain, "begin") for name, gap, certain in self._handovers
         )
 
     @property
     def splits(self) -> tuple[LineGroup, ...]:
         """All."""
         first, seconds = self.together
-        return (*self.lines, *(split for pair in self.apart for split in pair), first, *seconds)
+        return (*self.lines, *(split for pair in self.disjoint for split in pair), first, *seconds)
 
     @property
-    def _ways(self) -> tuple[tuple[str, Gap, int], ...]:
+    def _handovers(self) -> tuple[tuple[str, Gap, int], ...]:
         """A complete cell of H is held all the time, or stored: what a gap is, and what is certain."""
         w = self.read
         return ("kept", Gap(w, 0), 0), ("stored", Gap(w, 1), w)

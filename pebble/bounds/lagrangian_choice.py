@@ -97,10 +97,10 @@ def lagrangian_bound(hint: Callable[[int], Hint], capacity: int, least: int) -> 
     here = hint(capacity)
     if here.units * _GAIN < least or here.problem.work < _FEWEST:
         return None
-    chosen: dict[LagrangianChain, set[int]] = {}
+    by_problem: dict[LagrangianChain, set[int]] = {}
     for at, spec in _memories(hint, here.problem, capacity):
-        chosen.setdefault(spec.problem, set()).update(best_segments(spec.problem, at, spec.segments))
-    results = [multipliers_at(problem, capacity, tuple(sorted(numbers))) for problem, numbers in chosen.items()]
+        by_problem.setdefault(spec.problem, set()).update(best_segments(spec.problem, at, spec.segments))
+    results = [multipliers_at(problem, capacity, tuple(sorted(numbers))) for problem, numbers in by_problem.items()]
     return max((item for item in results if item), key=lambda single: single.elements, default=None)
 
 
@@ -144,6 +144,6 @@ def multipliers_at(problem: LagrangianChain, capacity: int, segments: tuple[int,
     """Theorem 10 with about the best multipliers, for the best of some numbers of segments."""
     search, ends = Search(problem, capacity), []
     for h in sorted(segments, key=lambda h: search.solve(h, 0.1, _ROUGH))[-2:]:
-        ends.append((search.solve(h, 0.1), search.found))
-    search.found = max(ends, key=lambda end: end[0])[1]
+        ends.append((search.solve(h, 0.1), search.optimum))
+    search.optimum = max(ends, key=lambda end: end[0])[1]
     return search.exact()

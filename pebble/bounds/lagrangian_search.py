@@ -17,7 +17,7 @@ from typing import NamedTuple, cast
 import numpy as np
 
 from pebble.bounds.lagrangian import (
-    APART,
+    DISJOINT,
     LagrangianChain,
     LineGroup,
     Multipliers,
@@ -38,8 +38,8 @@ from pebble.bounds.lagrangian_splits import (
     most_segments,
     paid,
     plogp,
+    splits,
     stays,
-    ways,
 )
 from pebble.bounds.lagrangian_value import DualPoint, lagrangian_value
 from pebble.bounds.linear_program import LinearProgram
@@ -93,15 +93,15 @@ class Search:
 
     def __init__(self, problem: LagrangianChain, capacity: int) -> None:
         self.problem, self.capacity, self.root = problem, capacity, sqrt(capacity)
-        self.lines, self.apart, self.together = problem.lines, problem.apart, problem.together
+        self.lines, self.disjoint, self.together = problem.lines, problem.disjoint, problem.together
         self.columns = Columns(len(_ENDS), len(self.lines) + 1)
         counts = [split.count for split in self.lines] + [problem.m * problem.f]
         self.counts = np.array(counts) / capacity
         first, second = problem.products
         self.products = first / capacity**1.5, second / capacity**1.5
         self.multipliers = self._start()
-        self.found: tuple[Splits, Array, int] | None = None
-        self._ways: dict[tuple[int, ...], Splits] = {}
+        self.optimum: tuple[Splits, Array, int] | None = None
+        self._splits: dict[tuple[int, ...], Splits] = {}
         self.cost = np.zeros(self.columns.number)
         self.cost[: self.columns.charges] = -self.counts
         self.cost[list(self.columns.shifts)] = self.products
@@ -117,14 +117,14 @@ class Search:
         single, two, leave, before, after = (columns.of(field).start for field in (*GAPS, "before", "after"))
         for i in range(len(_ENDS)):
             for enter in (single, two):
-                yield {enter + i: 1.0, before + i: -1.0, columns.room: -1.0}, 0.0
+                yield {enter + i: 1.0, before + i: -1.0, columns.at_cut: -1.0}, 0.0
             yield {two + i: 1.0, columns.share: 1.0}, 2.0
             yield {leave + i: 1.0, after + i: -1.0}, 0.0
             yield {leave + i: 1.0, columns.share: -1.0}, 0.0
 
     def _start(self) -> Array:
         multipliers = np.zeros(self.columns.number)
-        multipliers[self.columns.room] = 1
+        multipliers[self.columns.at_cut] = 1
         for field, spec in _START.items():
             multipliers[self.columns.of(field)] = spec
         multipliers[self.columns.share] = 0.35
@@ -142,7 +142,10 @@ class Search:
     def _gaps(self, multipliers: Array) -> None:
         """Each gap at what it may cost at most."""
         columns, share = self.columns, multipliers[self.columns.share]
-        before, after = multipliers[columns.room] + multipliers[columns.of("before")], multipliers[columns.of("after")]
+        before, after = (
+            multipliers[columns.at_cut] + multipliers[columns.of("before")],
+            multipliers[columns.of("after")],
+        )
         most = np.minimum(before, 1), np.minimum(before, 2 - share), np.minimum(after, share)
         for field, result in zip(GAPS, most, strict=True):
             multipliers[columns.of(field)] = result
@@ -170,7 +173,7 @@ class Search:
         best = spec.best(multipliers)
         values = best.values
 
-        def least(split: LineGroup, at: int = APART) -> list[_Choice]:
+        def least(split: LineGroup, at: int = DISJOINT) -> list[_Choice]:
             results = [self._whole(split, multipliers, at)]
             if numbers := spec.at.get((split.name, at)):  # they follow each other
                 first, last = numbers[0], numbers[-1] + 1
@@ -183,7 +186,7 @@ class Search:
             result = least(split)
             charges.append(result[0].value)
             cuts += [_Cut(row, item.value, (item,), best) for item in result[:_CUTS]]
-        pairs = [(least(first), least(second)) for first, second in self.apart]
+        pairs = [(least(first), least(second)) for first, second in self.disjoint]
         first, seconds = self.together
         for i in self._meet(spec, values, multipliers).argsort()[:_MEETS].tolist():
             pairs.append((least(first, i), sorted(choice for second in seconds for choice in least(second, i))))
@@ -212,7 +215,7 @@ class Search:
         result: Array = entropy * plogp(length) + multipliers[columns.of(split.offset)] * length
         for field, width in paid(split.alone):
             result = result + width * multipliers[columns.of(field)]
-        result += stays(split.alone) * multipliers[columns.room]
+        result += stays(split.alone) * multipliers[columns.at_cut]
         return result
 
     def _whole(self, split: LineGroup, multipliers: Array, at: int) -> _Choice:
@@ -222,10 +225,10 @@ class Search:
         sure = 0.0 if split.fixed else float(split.certain)
         return _Choice(float(result[kind]) + sure, None, split, kind, sure)
 
-    def _found(self, choice: _Choice, best: Best) -> CheapestSplit:
+    def _as_split(self, choice: _Choice, best: Best) -> CheapestSplit:
         """A choice as a function of the multipliers."""
         if choice.way is not None:
-            return best.found(choice.way)
+            return best.cheapest(choice.way)
         split, kind, columns = choice.split, choice.kind, self.columns
         length = split.length / self.root
         row = {
@@ -235,7 +238,7 @@ class Search:
         for field, width in paid(split.alone):
             row[columns.of(field).start + kind] = float(width)
         if width := stays(split.alone):
-            row[columns.room] = float(width)
+            row[columns.at_cut] = float(width)
         return CheapestSplit(choice.value, row, choice.sure)
 
     def solve(self, segments: int, box: float = 0.1, close: float = CLOSE) -> float:
@@ -263,7 +266,7 @@ class Search:
                     self._cut(cut)
             if value > best:
                 gain, center, best, null = value - best, multipliers, value, 0
-                self.found = spec, multipliers, segments
+                self.optimum = spec, multipliers, segments
                 if step and gain > 0.5 * (hoped - best + gain):
                     box = min(2.0, 1.5 * box)
             else:
@@ -282,24 +285,24 @@ class Search:
         """What the last multipliers prove with another number of segments, about, less what values are charged."""
         columns, multipliers = self.columns, self.multipliers
         most = max(sum(factor * multipliers[i] for i, factor in row.items()) for row in self._segments(segments))
-        return float(-(segments - 1) * multipliers[columns.room] - segments * most)
+        return float(-(segments - 1) * multipliers[columns.at_cut] - segments * most)
 
     def _cut_in(self, segments: int) -> None:
         """The program for so many segments: what was found of values stays."""
-        self.cost[self.columns.room] = segments - 1
-        self.lp.cost(self.columns.room, segments - 1)
+        self.cost[self.columns.at_cut] = segments - 1
+        self.lp.cost(self.columns.at_cut, segments - 1)
         for number, row in enumerate(self._segments(segments)):
             self.lp.change(number, row)
 
     def _described(self, segments: int) -> Splits:
         """The ways to split values over so many segments; most numbers of segments have the same."""
         key = tuple(most_segments(split, self.root, segments) for split in self.problem.splits)
-        if key not in self._ways:
-            self._ways[key] = Splits(ways(self.problem, len(_ENDS), self.root, segments), self.columns, self.root)
-        return self._ways[key]
+        if key not in self._splits:
+            self._splits[key] = Splits(splits(self.problem, len(_ENDS), self.root, segments), self.columns, self.root)
+        return self._splits[key]
 
     def _cut(self, cut: _Cut) -> None:
-        first, *others = (self._found(choice, cut.best) for choice in cut.choices)
+        first, *others = (self._as_split(choice, cut.best) for choice in cut.choices)
         result = _sum(first, *others) if others else first
         self.lp.add({cut.number: 1.0, **{column: -factor for column, factor in result.row.items()}}, result.constant)
 
@@ -307,7 +310,10 @@ class Search:
         """Bounds of the variables: multipliers near the center, charges and shifts free."""
         columns = self.columns
         low, high = np.full(columns.number, -1e4), np.full(columns.number, 1e4)
-        low[columns.room], high[columns.room] = max(0.0, center[columns.room] - width), center[columns.room] + width
+        low[columns.at_cut], high[columns.at_cut] = (
+            max(0.0, center[columns.at_cut] - width),
+            center[columns.at_cut] + width,
+        )
         for field in FIELDS:
             at, reach = columns.of(field), width / 2 if field in ("first", "second") else width
             low[at], high[at] = center[at] - reach, center[at] + reach
@@ -324,9 +330,9 @@ class Search:
 
     def exact(self) -> LagrangianBound | None:
         """The bound of the last multipliers found, evaluated exactly; None where there are none."""
-        if self.found is None:
+        if self.optimum is None:
             return None
-        spec, multipliers, segments = self.found
+        spec, multipliers, segments = self.optimum
         best = spec.best(multipliers, LAST_STEPS)
         columns, root, single = self.columns, self.root, 1 << MULTIPLIER_BITS
         shifts = dict.fromkeys(("a", "b", "cells", "d", "y", "again"), 0.0)
@@ -335,7 +341,7 @@ class Search:
         def multiplier(field: str, i: int) -> int:
             value = multipliers[columns.of(field)][i]
             if field == "before":
-                return max(0, round(float(value + multipliers[columns.room]) * single))
+                return max(0, round(float(value + multipliers[columns.at_cut]) * single))
             if field == "after":
                 return max(0, round(float(value) * single))
             if field in ("first", "second"):
@@ -353,8 +359,8 @@ class Search:
         for where, numbers in spec.at.items():  # by parts: the best number and its neighbours prove as much as all
             middle = int(best.values[numbers].argmin())
             for number in numbers[max(0, middle - 1) : middle + 2]:
-                way, theta = spec.ways[number], float(best.theta[number])
-                thetas.setdefault(where, {})[way.parts] = round((theta + shifts[way.split.offset]) / root * single)
+                way, theta = spec.splits[number], float(best.theta[number])
+                thetas.setdefault(where, {})[way.pieces] = round((theta + shifts[way.split.offset]) / root * single)
         shares = Shares(0, min(max(0, round(float(multipliers[columns.share]) * single)), 2 * single))
         elements = lagrangian_value(self.problem, self.capacity, DualPoint(kinds, shares, segments, thetas))
         return LagrangianBound(self.problem, self.capacity, segments, kinds, shares, elements)

@@ -15,7 +15,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from pebble.bounds.lagrangian import APART, Gap, LagrangianChain, LineGroup, SegmentShare, Where
+from pebble.bounds.lagrangian import DISJOINT, Gap, LagrangianChain, LineGroup, SegmentShare, Where
 
 Array = NDArray[np.float64]
 Row = dict[int, float]  # coefficients by column
@@ -63,7 +63,7 @@ class Columns:
         return self.charges, self.charges + 1
 
     @property
-    def room(self) -> int:
+    def at_cut(self) -> int:
         """The multiplier of room before a segment that all kinds share."""
         return self.charges + 2
 
@@ -86,7 +86,7 @@ class Columns:
 class Group(NamedTuple):
     """Parts that choose their kind alike."""
 
-    parts: int
+    pieces: int
     part: SegmentShare
     at: int  #: their kind, or APART
 
@@ -95,7 +95,7 @@ class Split(NamedTuple):
     """Products of one line in a number of parts."""
 
     where: Where
-    parts: int
+    pieces: int
     split: LineGroup
     groups: tuple[Group, ...]
 
@@ -147,14 +147,14 @@ def numbers(split: LineGroup, root: float, segments: int) -> list[int]:
     return result
 
 
-def ways(problem: LagrangianChain, kinds: int, root: float, segments: int) -> list[Split]:
+def splits(problem: LagrangianChain, kinds: int, root: float, segments: int) -> list[Split]:
     """All that are worth a look in so many segments; ``root``: sqrt(S)."""
     results = []
     for split in problem.splits:
-        for at in range(kinds) if split.fixed else (APART,):
+        for at in range(kinds) if split.fixed else (DISJOINT,):
             for s in numbers(split, root, segments):
                 groups = tuple(
-                    Group(many, part, at if name == split.fixed else APART)
+                    Group(many, part, at if name == split.fixed else DISJOINT)
                     for many, (name, part) in zip((1, s - 2, 1), split.ends, strict=True)
                 )
                 results.append(Split((split.name, at), s, split, groups))
@@ -165,7 +165,7 @@ class Splits:
     """The ways to split, as arrays: way x group x kind."""
 
     def __init__(self, results: Sequence[Split], columns: Columns, root: float) -> None:
-        kinds, self.ways, self.columns = columns.kinds, results, columns
+        kinds, self.splits, self.columns = columns.kinds, results, columns
         self.length = np.array([way.split.length / root for way in results])
         self.log_length = np.array([log(max(length, 1.0)) for length in self.length.tolist()])
         self.certain = np.array([float(way.split.certain) for way in results])
@@ -179,11 +179,11 @@ class Splits:
         self.offset = np.array([of[way.split.offset] for way in results], dtype=np.intp)
         for row, way in enumerate(results):
             for group, item in enumerate(way.groups):
-                self.many[row, group] = item.parts
+                self.many[row, group] = item.pieces
                 self.stays[row, group] = stays(item.part)
                 for side, (field, width) in enumerate(paid(item.part)):
                     self.gap[row, group, side], self.width[row, group, side] = of[field], width
-                if item.at != APART:
+                if item.at != DISJOINT:
                     self.closed[row, group] = _BIG
                     self.closed[row, group, item.at] = 0
         self.all = np.arange(kinds)
@@ -205,7 +205,7 @@ class Splits:
         mu = multipliers[self.entropy[:, None] + self.all]
         offset = multipliers[self.offset[:, None] + self.all]
         costs = self.width[..., None] * multipliers[self.gap[..., None] + self.all]
-        gaps = costs.sum(axis=2) + self.closed + (self.stays * multipliers[self.columns.room])[..., None]
+        gaps = costs.sum(axis=2) + self.closed + (self.stays * multipliers[self.columns.at_cut])[..., None]
         low = (offset + mu * -8).min(axis=1)  # parts of e^-9
         high = (offset + mu * (2 + self.log_length)[:, None]).max(axis=1)
 
@@ -231,7 +231,7 @@ class Splits:
 class Best(NamedTuple):
     """The best theta of each way, and the splits on both sides of it."""
 
-    ways: Splits
+    splits: Splits
     theta: Array
     below: tuple[Array, Array, NDArray[np.intp], Array]
     above: tuple[Array, Array, NDArray[np.intp], Array]
@@ -241,9 +241,9 @@ class Best(NamedTuple):
         """What is charged."""
         return np.maximum(self.below[0], self.above[0])
 
-    def found(self, way: int) -> CheapestSplit:
+    def cheapest(self, way: int) -> CheapestSplit:
         """One of them as a function of the multipliers: the mean of both sides whose parts add up to the line."""
-        spec, row = self.ways, dict[int, float]()
+        spec, row = self.splits, dict[int, float]()
         short, over = float(self.below[1][way]), float(self.above[1][way])
         share = min(1.0, max(0.0, -over / (short - over))) if short - over > 1e-12 else 0.5
         for weight, (_, _, kinds, sizes) in ((share, self.below), (1 - share, self.above)):
@@ -253,7 +253,7 @@ class Best(NamedTuple):
                     continue
                 kind, size = int(kinds[way, group]), float(sizes[way, group])
                 if stays := float(spec.stays[way, group]):
-                    row[spec.columns.room] = row.get(spec.columns.room, 0.0) + many * stays
+                    row[spec.columns.at_cut] = row.get(spec.columns.at_cut, 0.0) + many * stays
                 for gap, width in zip(spec.gap[way, group].tolist(), spec.width[way, group].tolist(), strict=True):
                     if width:
                         row[gap + kind] = row.get(gap + kind, 0.0) + many * width

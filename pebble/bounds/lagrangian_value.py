@@ -9,7 +9,7 @@ from functools import lru_cache
 from itertools import pairwise
 from typing import NamedTuple
 
-from pebble.bounds.lagrangian import APART, LagrangianChain, LineGroup, Multipliers, SegmentShare, Shares, Where
+from pebble.bounds.lagrangian import DISJOINT, LagrangianChain, LineGroup, Multipliers, SegmentShare, Shares, Where
 from pebble.bounds.lines import MULTIPLIER_BITS
 from pebble.units import ceil_div
 
@@ -62,13 +62,13 @@ class _LagrangianKind(NamedTuple):
 class _Line(NamedTuple):
     """A bound that is linear in the number of parts."""
 
-    parts: int  #: where its theta is about the best
+    pieces: int  #: where its theta is about the best
     there: Decimal  #: its value there
     slope: Decimal  #: what one part more adds
 
-    def at(self, parts: int) -> Decimal:
+    def at(self, pieces: int) -> Decimal:
         """Its value elsewhere."""
-        return _below(self.there, _times(parts - self.parts, self.slope))
+        return _below(self.there, _times(pieces - self.pieces, self.slope))
 
 
 @dataclass(frozen=True)
@@ -92,7 +92,7 @@ class DualPoint:
             result += part.after.width * self.shares.after(kind, part.after.moves)
         return _multiplier(result)
 
-    def charge(self, split: LineGroup, at: int = APART) -> Decimal:
+    def charge(self, split: LineGroup, at: int = DISJOINT) -> Decimal:
         """The least that such a value is charged, in any number of parts; ``at``: the kind of the fixed one."""
         entries = [
             _LagrangianKind(_multiplier(kind.first if split.first else kind.second), _multiplier(kind.of(split.offset)))
@@ -109,13 +109,13 @@ class DualPoint:
         ends = [(part, only if split.fixed == name else range(len(entries))) for name, part in split.ends]
         pays = [[(i, self._pays(part, self.kinds[i])) for i in among] for part, among in ends]
         lines = []
-        for parts, theta in sorted(self.thetas.get((split.name, at), {2: 0}).items()):
-            if not 2 <= parts <= most:
+        for pieces, theta in sorted(self.thetas.get((split.name, at), {2: 0}).items()):
+            if not 2 <= pieces <= most:
                 continue
             least = [kind.part(_multiplier(theta)) for kind in entries]
             begin, inner, end = (min(_below(pay, least[i]) for i, pay in item) for item in pays)
-            there = _below(certain, _times(_multiplier(theta), length), begin, _times(parts - 2, inner), end)
-            lines.append(_Line(parts, there, inner))
+            there = _below(certain, _times(_multiplier(theta), length), begin, _times(pieces - 2, inner), end)
+            lines.append(_Line(pieces, there, inner))
         return min(whole, _least_of_all(lines, most))
 
 
@@ -128,22 +128,22 @@ def _least_of_all(lines: Sequence[_Line], most: int) -> Decimal:
     results += [first.at(2)] if first.slope > 0 else []
     results += [last.at(most)] if last.slope < 0 else []
     for item, other in pairwise(lines):
-        if other.parts > item.parts + 1 and item.slope < 0 < other.slope:  # between them, where they meet
-            apart = _MATH.subtract(item.there, other.at(item.parts))
-            steps = _MATH.divide(apart, _MATH.subtract(other.slope, item.slope))
+        if other.pieces > item.pieces + 1 and item.slope < 0 < other.slope:  # between them, where they meet
+            disjoint = _MATH.subtract(item.there, other.at(item.pieces))
+            steps = _MATH.divide(disjoint, _MATH.subtract(other.slope, item.slope))
             results.append(_below(item.there, _times(steps, item.slope)))
     return min(results)
 
 
 def cell_charge(problem: LagrangianChain, multipliers: DualPoint) -> Decimal:
     """What a cell of H is charged at least."""
-    apart = [_below(multipliers.charge(first), multipliers.charge(second)) for first, second in problem.apart]
+    disjoint = [_below(multipliers.charge(first), multipliers.charge(second)) for first, second in problem.disjoint]
     first, seconds = problem.together
     meets = [
         _below(multipliers.charge(first, i), min(multipliers.charge(second, i) for second in seconds))
         for i in range(len(multipliers.kinds))
     ]
-    return min(*apart, *meets)
+    return min(*disjoint, *meets)
 
 
 def _segment_charge(problem: LagrangianChain, capacity: int, segments: int, kinds: Sequence[Multipliers]) -> Decimal:

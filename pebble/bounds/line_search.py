@@ -187,10 +187,10 @@ _IN_BYTES = r"""
 
         Cut the schedule into $h$ segments of equal work, and follow a value through the $s$ segments that touch it.
         Between two that follow each other an input is held over a cut, where it takes $w$ bytes, or loaded again for
-        $w$. A cell that is updated on both sides of a cut is begun and not complete: it takes $p$ (or $p_H$) there, or
-        is stored and loaded again for twice that. Besides, an input is loaded once for $w$ and an output stored once
-        for $w_o$; call what is certain $a$. At most $S$ bytes are held at each cut. So with a multiplier $\rho$ of a
-        byte at a cut, and $g = w \min(1, \rho)$, $p \min(2, \rho)$ or $p_H \min(2, \rho)$,
+        $w$. A cell that is updated on both sides of a cut is initialised and not complete: it takes $p$ (or $p_H$)
+        there, or is stored and loaded again for twice that. Besides, an input is loaded once for $w$ and an output
+        stored once for $w_o$; call what is certain $a$. At most $S$ bytes are held at each cut. So with a multiplier
+        $\rho$ of a byte at a cut, and $g = w \min(1, \rho)$, $p \min(2, \rho)$ or $p_H \min(2, \rho)$,
 
         $$ Q + \rho (h - 1) S \ge \sum_{\text{values}} \big( a + (s - 1) g \big).
 

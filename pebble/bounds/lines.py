@@ -17,17 +17,17 @@ and then is held over a cut; or it leaves and returns: an input is loaded, at a 
 stored and loaded, :math:`b` = 2. Besides, an input is loaded once before its first use, because fast memory starts
 empty, and an output is stored once after its last update: :math:`a` = 1 for both, 0 for a cell that begins free and
 ends nowhere, 2 for an accumulator that is read and written. These moves are all different. Whatever is held over a
-cut takes room :math:`w` there; at each of :math:`h - 1` cuts all rooms together are at most :math:`S`. So, for every
-multiplier :math:`\rho \ge 0` of room,
+cut takes :math:`w` of the capacity there; at each of :math:`h - 1` cuts all of them together take at most :math:`S`.
+So, for every multiplier :math:`\rho \ge 0` of capacity,
 
 .. math:: \text{moves} + \rho (h - 1) S \ge \sum_{\text{values}} \big( a + (s - 1) \min(b, \rho w) \big).
 
-In the classic game moves and room are counted in values, and :math:`w` = 1.
+In the classic game moves and capacity are counted in values, and :math:`w` = 1.
 
-*Partial sums in any order:* if a cell is built from :math:`r` accumulators, begun free in any segments, merging them
-takes :math:`r - 1` operations, each with two of them in fast memory, so that the sets of segments that touch them are
-joined at :math:`r - 1` places: if they number :math:`s_1, \ldots, s_r`, then :math:`\sum (s_i - 1) \ge s - 1`, and the
-inequality holds for the cell as it is.
+*Partial sums in any order:* if a cell is built from :math:`r` accumulators, initialised free in any segments, merging
+them takes :math:`r - 1` operations, each with two of them in fast memory, so that the sets of segments that touch them
+are joined at :math:`r - 1` places: if they number :math:`s_1, \ldots, s_r`, then :math:`\sum (s_i - 1) \ge s - 1`, and
+the inequality holds for the cell as it is.
 
 **Products.** Let :math:`c_1, c_2, \ldots` be the products of one segment on the lines that it touches, over the lines
 of all three directions, and :math:`v` their number. A random one of the :math:`v` products is a triple :math:`(X, Y,
@@ -64,27 +64,27 @@ load, and then the store that made the copy), to the accumulators merged into it
 the updates met are each product once, and they, the moves met, and the last load of each input before each use are a
 schedule's moves without those that serve nothing. The gaps between updates met are as above.
 
-**Several widths.** The game is that of `pebble.bounds.box`: moves, room and :math:`S` are bytes, an input takes
+**Several widths.** The game is that of `pebble.bounds.box`: moves, capacity and :math:`S` are bytes, an input takes
 :math:`w`, held or moved, a complete output :math:`w_o`, a partial sum of the output :math:`p`, one of :math:`H`
 :math:`p_H`, none of them narrower than what it ends as. All that changes is :math:`a, b` and :math:`w` of a value.
 
 **Theorem B3.** *In bytes Theorem 7 holds with*
 
-- *an input:* :math:`a = w`, :math:`b = w`, *room* :math:`w`;
-- *an output:* :math:`a = w_o` (:math:`2 w_o` *if it is added to*), :math:`b = 2 p`, *room* :math:`p`;
+- *an input:* :math:`a = w`, :math:`b = w`, *footprint* :math:`w`;
+- *an output:* :math:`a = w_o` (:math:`2 w_o` *if it is added to*), :math:`b = 2 p`, *footprint* :math:`p`;
 - *a cell of* :math:`H` *that only products of* :math:`A B` *touch (an up cell):* :math:`a = 0`, :math:`b = 2 p_H`,
-  *room* :math:`p_H`; *where a kernel stores* :math:`H` *it is an output of that kernel with* :math:`p_H` *and*
+  *footprint* :math:`p_H`; *where a kernel stores* :math:`H` *it is an output of that kernel with* :math:`p_H` *and*
   :math:`w`.
 
-*Proof.* A cell that two segments update one after the other is *between its first update and its last*: it is begun,
-and it is not complete. So in the gap it is a partial sum: held over a cut it takes :math:`p` of the :math:`S` bytes
-there; otherwise it is stored and loaded at :math:`p`, since the update before the gap changed it and the one after it
-needs it. Accumulators that are merged later are partial sums until they are. Its last store, complete, and for :math:`C
-\mathrel{+}= A B` the load before its first update, move :math:`w_o` each, and are none of these. What Theorem 7 says of
-products is about products, not about widths. :math:`\Box` With recomputation, where every cell is an output, the
-accumulators that are met on the way back from a stored output are partial sums until the update that completes it. The
-whole of :math:`p - w_o` that B1 takes off for every output is not taken off here: a cell that one segment begins and
-completes is charged :math:`w_o`, no more.
+*Proof.* A cell that two segments update one after the other is *between its first update and its last*: it is
+initialised, and it is not complete. So in the gap it is a partial sum: held over a cut it takes :math:`p` of the
+:math:`S` bytes there; otherwise it is stored and loaded at :math:`p`, since the update before the gap changed it and
+the one after it needs it. Accumulators that are merged later are partial sums until they are. Its last store, complete,
+and for :math:`C \mathrel{+}= A B` the load before its first update, move :math:`w_o` each, and are none of these. What
+Theorem 7 says of products is about products, not about widths. :math:`\Box` With recomputation, where every cell is an
+output, the accumulators that are met on the way back from a stored output are partial sums until the update that
+completes it. The whole of :math:`p - w_o` that B1 takes off for every output is not taken off here: a cell that one
+segment begins and completes is charged :math:`w_o`, no more.
 
 *A kernel that rounds* a partial sum when it spills it moves :math:`2 w_o` for it, no less than its charge if
 :math:`\rho p \le 2 w_o`. So at :math:`\rho = 1`, where products are charged, the theorem holds for accumulators up to
@@ -133,10 +133,10 @@ def ln_above(n: int) -> int:
     return ln_below(n) + 3 if n > 1 else 0
 
 
-def parts_below(length: int, parts: int) -> int:
-    """2^128 E(L, s), rounded down: the least sum of c ln c over ``parts`` whole numbers that add up to ``length``."""
-    small, larger = divmod(length, parts)
-    return (parts - larger) * small * ln_below(small) + (larger * (small + 1) * ln_below(small + 1) if larger else 0)
+def entropy_below(length: int, segments: int) -> int:
+    """2^128 E(L, s), rounded down: the least sum of c ln c over ``segments`` whole numbers of sum ``length``."""
+    small, larger = divmod(length, segments)
+    return (segments - larger) * small * ln_below(small) + (larger * (small + 1) * ln_below(small + 1) if larger else 0)
 
 
 class Cut(NamedTuple):
@@ -144,7 +144,7 @@ class Cut(NamedTuple):
 
     segments: int  #: h
     mu: int  #: 2^64 mu, the multiplier of an entropy
-    rho: int  #: 2^64 rho, the multiplier of room at a cut
+    rho: int  #: 2^64 rho, the multiplier of capacity at a cut
 
 
 class ValueKind(Protocol):
@@ -185,7 +185,7 @@ class Lines:
     length: int  #: L, products of each
     first: int = 1  #: a, moves (or bytes) that are certain
     again: int = 1  #: b, moves (or bytes) to leave fast memory and return
-    room: int = 1  #: w, values (or bytes) that it takes in fast memory
+    footprint: int = 1  #: w, values (or bytes) that it takes in fast memory
     overlap: int = 1  #: R, parallel lines that one value stands for
     weight: int = 1  #: work of one of its products, where kinds of products count differently
 
@@ -195,12 +195,14 @@ class Lines:
 
     def gap(self, cut: Cut) -> int:
         """2^64 min(b, rho w)."""
-        return min(self.again << MULTIPLIER_BITS, cut.rho * self.room)
+        return min(self.again << MULTIPLIER_BITS, cut.rho * self.footprint)
 
     def charge(self, cut: Cut, s: int) -> int:
         """2^192 times what the theorem charges for s segments, rounded down."""
         moves = (self.first << MULTIPLIER_BITS) + (s - 1) * self.gap(cut)
-        return (moves << LOG_BITS) + cut.mu * self.weight * parts_below(self.length, min(self.overlap * s, self.length))
+        return (moves << LOG_BITS) + cut.mu * self.weight * entropy_below(
+            self.length, min(self.overlap * s, self.length)
+        )
 
     def near(self, segments: int, mu: float, gap: float) -> int:
         """About the best s: lines in parts of q, the largest for which one part more is not worth a gap."""
@@ -235,11 +237,11 @@ class Lines:
 
     def rough(self, segments: int, mu: float, rho: float) -> tuple[float, float]:
         """The charge in floating point, and E there."""
-        gap = min(self.again, rho * self.room)
+        gap = min(self.again, rho * self.footprint)
         s = self.near(segments, self.weight * mu, gap)
         results = []
         for tried in {s, min(s + 1, self.most(segments))}:
-            entropy = self.weight * parts_near(self.length, min(self.overlap * tried, self.length))
+            entropy = self.weight * entropy_near(self.length, min(self.overlap * tried, self.length))
             results.append((self.first + (tried - 1) * gap + mu * entropy, entropy))
         return min(results)
 
@@ -255,10 +257,10 @@ class Lines:
         return rf"values of {self.name} with $L = {number(self.length)}${spread}: $s = {at}$"
 
 
-def parts_near(length: int, parts: int) -> float:
+def entropy_near(length: int, segments: int) -> float:
     """E(L, s) in floating point."""
-    small, larger = divmod(length, parts)
-    return (parts - larger) * small * log(small) + (larger * (small + 1) * log(small + 1) if larger else 0.0)
+    small, larger = divmod(length, segments)
+    return (segments - larger) * small * log(small) + (larger * (small + 1) * log(small + 1) if larger else 0.0)
 
 
 @dataclass(frozen=True)
@@ -291,15 +293,15 @@ class LineProblem:
             return self
         w, hidden, partial, written = widths.in_units
 
-        def wide(kind: ValueKind) -> Lines:
+        def weighted(kind: ValueKind) -> Lines:
             if not isinstance(kind, Lines):
                 raise TypeError(f"a kind of value: got {type(kind).__name__}, expected lines of one product")
             if kind.again == 1:
-                return replace(kind, first=w * kind.first, again=w, room=w)
+                return replace(kind, first=w * kind.first, again=w, footprint=w)
             p = partial if kind.first else hidden
-            return replace(kind, first=written * kind.first, again=2 * p, room=p)
+            return replace(kind, first=written * kind.first, again=2 * p, footprint=p)
 
-        kinds = tuple(map(wide, self.kinds))
+        kinds = tuple(map(weighted, self.kinds))
         return replace(self, kinds=kinds, added=self.added * w, theorem=IN_BYTES, widths=widths)
 
     @property
@@ -337,7 +339,7 @@ class LineProblem:
         return total + (self.added << BITS), tuple(at for _, at in charged)
 
     def rough(self, segments: int, mu: float, rho: float) -> tuple[float, float]:
-        """The right side but for the room at the cuts, and its slope in mu, in floating point."""
+        """The right side but for the capacity at the cuts, and its slope in mu, in floating point."""
         value, slope = float(self.added), -self.entropy_near(segments)
         value += mu * slope
         for kind in self.kinds:

@@ -26,13 +26,13 @@ r"""Lower bounds on traffic into SMs, for buffers of their own, pooled or connec
 
 **Atomic adds.** Partial sums of different SMs may meet in slow memory: an atomic add is one store, and nothing is
 loaded for it. The bounds above allow that, and so hold for kernels with and without it. Theorem 5 counts a store for
-each partial sum that is begun; the bounds of one memory are taken at prices at which a partial sum that leaves costs
-one move (`of_sms`). With atomic adds :math:`C \mathrel{+}= A B` costs no less than :math:`C := A B`: let the cells in
-slow memory begin at nothing, and leave out each load that comes before the first store of its cell, for it loads
-nothing; what is left is a schedule of :math:`C := A B`. So that is what is bounded. *Without atomic adds*
+each partial sum that is initialised; the bounds of one memory are taken at prices at which a partial sum that leaves
+costs one move (`of_sms`). With atomic adds :math:`C \mathrel{+}= A B` costs no less than :math:`C := A B`: let the
+cells in slow memory begin at nothing, and leave out each load that comes before the first store of its cell, for it
+loads nothing; what is left is a schedule of :math:`C := A B`. So that is what is bounded. *Without atomic adds*
 (``atomic=False``) a game of :math:`P` memories is one of a memory of :math:`P S`, with all its bounds, every cell of
-:math:`C` is loaded, and Theorem 5 holds with the :math:`mn` stores on top (`pebble.bounds.box`), for no cell is begun
-free.
+:math:`C` is loaded, and Theorem 5 holds with the :math:`mn` stores on top (`pebble.bounds.box`), for no cell is
+initialised free.
 
 A balanced version of each assumes that no SM does more than :math:`c` multiply-adds (groups of :math:`g` SMs: :math:`g
 c`). The bounds need no assumption on replacement, and for GEMM none on recomputation. For FFN and attention values are
@@ -173,9 +173,9 @@ def buffer_lower_bound(
         shared = "any split of the work" if most is None else "balanced"
         method = "one memory of all SMs" if everything == pooled else f"segment accounting per SM, {shared}"
     else:
-        ways = groupings(buffers.net)
-        bounds = [_grouped(problem, capacity, sms, way.sms, most, pooled) for way in ways]
-        value, more = _connected(buffers, ways, bounds)
+        cases = groupings(buffers.net)
+        bounds = [_grouped(problem, capacity, sms, grouping.sms, most, pooled) for grouping in cases]
+        value, more = _connected(buffers, cases, bounds)
         method = "(1 - omega) pooled + omega per SM" if "program" not in more else "linear program over groups of SMs"
         parts |= more
     extra = bytes_at_least(workload, 0)
@@ -184,19 +184,19 @@ def buffer_lower_bound(
 
 
 def _connected(
-    buffers: BufferModel, ways: Sequence[Grouping], bounds: Sequence[int]
+    buffers: BufferModel, cases: Sequence[Grouping], bounds: Sequence[int]
 ) -> tuple[Fraction, dict[str, Any]]:
     """The bound with copies between SMs, and what it is put together from; ``bounds``: of each way to group the SMs."""
     net, omega = buffers.net, min(buffers.omega, Fraction(1))
-    value, multipliers = best_program(bounds, ways, buffers.omega)
+    value, multipliers = best_program(bounds, cases, buffers.omega)
     given = [buffers.omega.numerator, buffers.omega.denominator]
     parts: dict[str, Any] = {"omega": given, "topology": net.name, "slow_elements": bounds[0]}
     if net.name == "partitions-2":
         parts = {"half_elements": bounds[1], **parts}
     elif value > (1 - omega) * bounds[0] + omega * bounds[-1]:
         parts["program"] = [
-            {"sms": way.sms, "elements": bound, "multiplier": [y.numerator, y.denominator]}
-            for way, bound, y in zip(ways, bounds, multipliers, strict=True)
+            {"sms": grouping.sms, "elements": bound, "multiplier": [y.numerator, y.denominator]}
+            for grouping, bound, y in zip(cases, bounds, multipliers, strict=True)
             if y
         ]
     return value, parts

@@ -6,20 +6,20 @@ of another part. For each part cut the schedule by that part's work into :math:`
 values that its operations touch in segment :math:`s`. If every value is computed once,
 
 .. math:: Q \ge \sum_{\text{parts}} \max\Big(\text{own inputs and outputs},\;
-          \sum_s X_s - (h - 1) S - \text{cells begun and not stored} - \text{operands handed over}\Big),
+          \sum_s X_s - (h - 1) S - \text{cells initialised and not stored} - \text{operands handed over}\Big),
 
-where cells that are handed over count among those begun and not stored.
+where cells that are handed over count among those initialised and not stored.
 
 *Proof.* Fix a part. A value touched in a segment was in fast memory at the segment's start (at most :math:`S` at each
 of the :math:`h - 1` cuts; none at the first start), or was loaded in the segment before it was touched, or is a cell
-begun in it (once in all), or is an operand handed over that was completed in it (once in all). So :math:`\sum_s X_s`
-is at most the part's loads, plus :math:`(h - 1) S`, plus its cells, plus its operands handed over; and each of its
-outputs is stored. Now give every transfer to one part: those of weights, inputs and outputs of the workload to the
-part they belong to; a load of a value that is handed over to the part that makes it while it is incomplete, and to the
-part that uses it once it is complete. The part that makes it needs it in fast memory only before it is complete, the
-part that uses it only after. So no transfer is counted twice, and the parts' bounds add, each with all of :math:`S`.
-The first term of the maximum is the weights, inputs and outputs of the workload that belong to the part. (One part:
-Theorem 1.) :math:`\square`
+initialised in it (once in all), or is an operand handed over that was completed in it (once in all). So :math:`\sum_s
+X_s` is at most the part's loads, plus :math:`(h - 1) S`, plus its cells, plus its operands handed over; and each of its
+outputs is stored. Now give every transfer to one part: those of weights, inputs and outputs of the workload to the part
+they belong to; a load of a value that is handed over to the part that makes it while it is incomplete, and to the part
+that uses it once it is complete. The part that makes it needs it in fast memory only before it is complete, the part
+that uses it only after. So no transfer is counted twice, and the parts' bounds add, each with all of :math:`S`. The
+first term of the maximum is the weights, inputs and outputs of the workload that belong to the part. (One part: Theorem
+1.) :math:`\square`
 
 Without anything handed over (independent products) each part's projection is a legal schedule of that part alone, so
 the sum holds with recomputation as well. Capacity may be held by any part at any time: no share of :math:`S` is
@@ -113,14 +113,14 @@ class SumOfParts(SingleClaim):
 
         Fix a part and cut the schedule by its multiply-adds into $h$ segments. A value that its operations touch in a
         segment was in fast memory when the segment began (at most $S$ values at each of the $h - 1$ cuts, none at the
-        start), or is loaded in it before it is touched, or is an accumulator begun in it (once in all), or is an
+        start), or is loaded in it before it is touched, or is an accumulator initialised in it (once in all), or is an
         operand that another part computes and that is completed in it (once in all). A load of a value that passes
         from one part to another belongs to the first while the value is incomplete and to the second afterwards; every
         other transfer belongs to the part whose weight, input or output it moves. So no transfer is counted twice and
         the parts add up, each with all of $S$:
 
         $$ Q \ge \sum_{\text{parts}} \max\Big(\text{its own inputs and outputs},\ \sum_s x(v_s) - (h - 1) S -
-        \text{begun or completed free}\Big).
+        \text{initialised or completed free}\Big).
         """
         for part, result in zip(self.parts, self.segments, strict=True):
             times = f"{number(part.count)} times " if part.count > 1 else ""
@@ -142,7 +142,7 @@ class SumOfParts(SingleClaim):
         ## Part: {part.name}
 
         {times}${number(result.elements)}$, from $h = {number(result.segments)}$ segments of
-        ${number(result.piece.work)}$ multiply-adds; begun or completed free, and not stored:
+        ${number(result.piece.work)}$ multiply-adds; initialised or completed free, and not stored:
         ${number(result.piece.initialised)}$.
         """ + result.geometry()
         terms = " + ".join(number(p.count * of_part(p, s)) for p, s in zip(self.parts, self.segments, strict=True))

@@ -36,12 +36,12 @@ def at_lowest(way: ByCuts) -> Least:
     return way(lowest(lambda q: way(q).moves))
 
 
-def least_moves(ways: tuple[ByCuts, ...], floor: int = -1) -> tuple[int, tuple[int, ...]] | None:
+def least_moves(cuttings: tuple[ByCuts, ...], floor: int = -1) -> tuple[int, tuple[int, ...]] | None:
     """The minimum of Theorem 9 over the cuts of one or two ways, and where it is.
 
     None where it is not above ``floor``, or would take too long to find.
     """
-    first, *others = ways
+    first, *others = cuttings
     start = lowest(lambda q: first(q).moves)
     if not others:
         return (first(start).moves, (start,)) if first(start).moves > floor else None
@@ -89,9 +89,9 @@ def pass_bound(grid: Grid, capacity: int) -> PassBound | None:
     """
     capacity //= grid.widths.unit
     best: tuple[int, tuple[int, ...], tuple[Cutting, ...]] = (0, (), ())
-    ways = {(by_rows, gaps): by_cuts(grid, capacity, way) for by_rows, gaps, way in _ways(grid, capacity)}
-    few = {key: at_lowest(way) for key, way in ways.items() if key[1] <= _FEW}
-    for key, way in sorted(ways.items(), key=lambda single: -single[0][1]):  # many gaps are mostly best
+    cut_by = {(by_rows, gaps): by_cuts(grid, capacity, way) for by_rows, gaps, way in _cuttings(grid, capacity)}
+    few = {key: at_lowest(way) for key, way in cut_by.items() if key[1] <= _FEW}
+    for key, way in sorted(cut_by.items(), key=lambda single: -single[0][1]):  # many gaps are mostly best
         if way(_guess(grid, capacity, key)).moves > best[0]:  # the minimum is at most what it is anywhere
             result = least_moves((way,), best[0])
             best = (*result, (_cutting(grid, key),)) if result else best
@@ -100,7 +100,7 @@ def pass_bound(grid: Grid, capacity: int) -> PassBound | None:
     for estimate, item, other in sorted(pairs, reverse=True):
         if estimate <= best[0]:
             break
-        result = least_moves((ways[item], ways[other]), best[0])
+        result = least_moves((cut_by[item], cut_by[other]), best[0])
         best = (*result, (_cutting(grid, item), _cutting(grid, other))) if result else best
     moves, cuts, cuttings = best
     return PassBound(grid, capacity, cuttings, cuts, moves) if moves else None
@@ -141,7 +141,7 @@ def _cutting(grid: Grid, way: Way) -> Cutting:
     return Cutting(by_rows, (longest - grid.spare) // gaps)
 
 
-def _ways(grid: Grid, capacity: int) -> Iterator[tuple[bool, int, Cutting]]:
+def _cuttings(grid: Grid, capacity: int) -> Iterator[tuple[bool, int, Cutting]]:
     """What is tried: from the fewest segments to the most for which another cut costs moves."""
     for by_rows, values in ((False, grid.column), (True, grid.row)):
         gaps = 1
@@ -156,9 +156,9 @@ def _guess(grid: Grid, capacity: int, way: Way) -> int:
     return lines * way[1] // capacity
 
 
-def _pairs(ways: Iterable[Way]) -> Iterator[tuple[Way, Way]]:
+def _pairs(cuttings: Iterable[Way]) -> Iterator[tuple[Way, Way]]:
     """Two ways that may prove more than one: of both kinds, or of one kind with one gap more."""
-    results = set(ways)
+    results = set(cuttings)
     for by_rows, gaps in sorted(results):
         near = ((not by_rows, gaps + more) for more in (-1, 0, 1) if not by_rows)
         for other in (*near, (by_rows, gaps + 1)):

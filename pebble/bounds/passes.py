@@ -291,10 +291,10 @@ class PassBound(InWidths):
 
     def to_json(self) -> dict[str, Any]:
         """Plain data for ``--json``."""
-        ways = zip(self.cuttings, self.cuts, strict=True)
+        texts = zip(self.cuttings, self.cuts, strict=True)
         fields = {
             "segments": self.segments,
-            "cuttings": [{**cutting.to_json(), "cuts": cuts} for cutting, cuts in ways],
+            "cuttings": [{**cutting.to_json(), "cuts": cuts} for cutting, cuts in texts],
             "cells_not_whole_for_a_gap": self.grid.spare,
         }
         if self.grid.widths == ALIKE:
@@ -333,7 +333,7 @@ class PassBound(InWidths):
         """
         return rf"""{_argument(row, held)}
         ## Arithmetic
-        {_ways(self)}{total}"""
+        {_described(self)}{total}"""
 
 
 def _argument(row: str, held: str) -> str:
@@ -360,10 +360,10 @@ def _argument(row: str, held: str) -> str:
         """
 
 
-def _ways(proof: PassBound) -> str:
+def _described(proof: PassBound) -> str:
     """Each way of cutting at the number of cuts where the least is proved."""
-    ways = "".join(_way(proof, cutting, cuts) for cutting, cuts in zip(proof.cuttings, proof.cuts, strict=True))
-    return rf"""{ways}
+    texts = "".join(_way(proof, cutting, cuts) for cutting, cuts in zip(proof.cuttings, proof.cuts, strict=True))
+    return rf"""{texts}
         No numbers of cuts give less (each $b$ is convex in $q$; the checker looks at all that could):
         """
 

@@ -249,9 +249,9 @@ def _interior(rows: Any, rest: Any, z: Any, d: int) -> tuple[Any, float]:
         change = rows @ step
         turn = target / slack - multipliers - multipliers / slack * change
         reach = min(1.0, 1 / max(1e-9, float(np.abs(step).max())))
-        for at, moved in ((slack, change), (multipliers, turn)):
-            falling = moved < 0
-            reach = min(reach, float((0.99 * at[falling] / -moved[falling]).min(initial=1.0)))
+        for at, delta in ((slack, change), (multipliers, turn)):
+            falling = delta < 0
+            reach = min(reach, float((0.99 * at[falling] / -delta[falling]).min(initial=1.0)))
         z += reach * step
         multipliers = multipliers + reach * turn
         theta -= reach * float(result[size])
@@ -358,7 +358,7 @@ class ByProjections(InValues):
 
         Cut the schedule into $h = {number(self.segments)}$ segments of equal work, ${number(count)}$ of them with
         ${number(small)}$ points at least. A value that a segment touches was held when it began (at most $S$ at each of
-        $h - 1$ cuts), or is loaded in it, or is a cell begun in it, which is stored at the end.
+        $h - 1$ cuts), or is loaded in it, or is a cell initialised in it, which is stored at the end.
         {symmetric}{summed}
         ## Projections
 

@@ -160,7 +160,7 @@ def touched_redone(chain: Chain, v: int) -> int:
         return 0
     single, k, l = FRACTION_BITS, chain.k, chain.l
     p = min(chain.m, chain.f)
-    kept = chain.second.touched(v)
+    resident = chain.second.touched(v)
     # (v + k e) G(e), with G(e) = 2 / sqrt e up to p^2 and 1 / p + p / e beyond, is least at e = v / k up to p^2, at
     # p sqrt(v / k) beyond, unless the limit e >= v / l is above that
     if l >= k and v <= k * p * p:
@@ -171,7 +171,7 @@ def touched_redone(chain: Chain, v: int) -> int:
         redone = isqrt(((4 * v * (k + l) ** 2) << (2 * single)) // l)
     else:
         redone = (v << single) // p + (((k + l) * p) << single) + ((k * v) << single) // (l * p)
-    return min(kept, redone)
+    return min(resident, redone)
 
 
 def _cut_by_all_products(chain: Chain, capacity: int) -> tuple[int, int]:
@@ -224,10 +224,10 @@ def recomputed_shares(proof: Recomputed) -> list[Share]:
         return [_redone(chain, v, count, real(chain.second, v, count)) for v, count in proof.shares]
     box = Box(chain.m, chain.f, chain.k + chain.l)
     (small, count), *longer = proof.shares
-    return [_kept(chain, box, small, count), *(real(box, v, n) for v, n in longer)]
+    return [_resident(chain, box, small, count), *(real(box, v, n) for v, n in longer)]
 
 
-def _redone(chain: Chain, v: int, count: int, kept: Share) -> Share:
+def _redone(chain: Chain, v: int, count: int, resident: Share) -> Share:
     """A number that x(v) and, for all e >= v / l, (v + k e) G(e) reach, with the intervals that prove the latter."""
     k, l, p, start = chain.k, chain.l, min(chain.m, chain.f), Fraction(v, chain.l)
     fixed = Fraction(v, p) + k * p
@@ -242,10 +242,10 @@ def _redone(chain: Chain, v: int, count: int, kept: Share) -> Share:
     else:
         redone, rule = fixed + k * start / p + Fraction(p * l), "side-rising"
     leaves = (*first, {"to": None, "rule": rule})
-    return Share(v, count, min(kept.touched, redone), kept.multipliers, leaves=leaves)
+    return Share(v, count, min(resident.touched, redone), resident.multipliers, leaves=leaves)
 
 
-def _kept(chain: Chain, box: Box, start: int, count: int) -> Share:
+def _resident(chain: Chain, box: Box, start: int, count: int) -> Share:
     """What ``start`` distinct products touch, and the intervals that prove that up to twice as many keep no less.
 
     A segment keeps what it touches less its products over k.
@@ -255,16 +255,16 @@ def _kept(chain: Chain, box: Box, start: int, count: int) -> Share:
         return proved(box.limits(v), Fraction(v * v), multipliers) - Fraction(v, chain.k)
 
     bound, result = least_sum(box.limits(start), Fraction(start * start))
-    kept = bound - Fraction(start, chain.k)
+    resident = bound - Fraction(start, chain.k)
     leaves: list[dict[str, Any]] = []
     at, end = start, 2 * start
     while len(leaves) < _MOST_LEAVES:
         if at > start:
             result = least_sum(box.limits(at), Fraction(at * at))[1]
         to = end
-        while to > at and value(to, result) < kept:
+        while to > at and value(to, result) < resident:
             to = at + (to - at) // 2
-        if value(at, result) < kept and at > start:
+        if value(at, result) < resident and at > start:
             break
         leaves.append({"to": to, "multipliers": [str(p) for p in result]})
         if to == end:

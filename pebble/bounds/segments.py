@@ -27,17 +27,17 @@ STRICT = "equation (3), and the scores that a strict softmax must store"
 
 @dataclass(frozen=True)
 class Piece(Use):
-    """One use of a theorem: what a workload does in a box, what is begun free and taken off, what is added."""
+    """One use of a theorem: what a workload does in a box, what is initialised free and taken off, what is added."""
 
     form: str  #: which of the workload's boxes it is, as certificates name it
     method: str  #: what its bound is called
     box: Box  #: what the products fill
     products: tuple[int, ...]  #: points of the box, by matrix product
-    initialised: int = 0  #: values, or bytes, begun free that need not be stored: taken off
+    initialised: int = 0  #: values, or bytes, initialised free that need not be stored: taken off
     added: int = 0  #: moves that are certain besides
     whole_numbers: bool = True  #: small segments are bounded over whole numbers too
     theorem: Theorem = THEOREM  #: what its bound rests on
-    cells: int = 0  #: that are begun; 0 for all of the box
+    cells: int = 0  #: that are initialised; 0 for all of the box
     widths: Widths = ALIKE  #: what values take
     charges: tuple[int, int] = (0, 1)  #: q and p, what counts for a cell of H where it is updated, and of the output
     kinds: tuple[Least, ...] = ()  #: a segment touches the least of these: one for each product, else that of the box
@@ -280,12 +280,12 @@ class Segments(SingleClaim):
 _IN_BYTES = r"""
         ## Segments
 
-        Cut the schedule into $h$ segments. A cell that a segment updates was begun in it (once in all), or it was a
-        partial sum when the segment began: held, or loaded in it. An intermediate cell that a segment only reads was
+        Cut the schedule into $h$ segments. A cell that a segment updates was initialised in it (once in all), or it was
+        a partial sum when the segment began: held, or loaded in it. An intermediate cell that a segment only reads was
         held or loaded complete. At each cut at most $S$ bytes are held, and every output is stored complete. So every
-        touched value counts its width, what is begun free is taken off once, and $(h - 1) S$ for what is held:
+        touched value counts its width, what is initialised free is taken off once, and $(h - 1) S$ for what is held:
 
-        $$ Q \ge \sum_s x(W_s) - (h - 1) S - \text{begun} + \text{moved besides}
+        $$ Q \ge \sum_s x(W_s) - (h - 1) S - \text{initialised} + \text{moved besides}
 
         where $x(W)$ is the least number of bytes that work $W$ touches, by the inequality of Loomis and Whitney (1949)
         for values weighed by their widths, $x y z \ge W^2 P$, and the sides of the box.
@@ -295,7 +295,7 @@ _IN_BYTES = r"""
 def _segments_text(proof: Segments) -> str:
     piece, h = proof.piece, number(proof.segments)
     initialised = (
-        " A cell of $H$ begun and never stored enters free: subtract the number of these cells."
+        " A cell of $H$ initialised and never stored enters free: subtract the number of these cells."
         if piece.initialised
         else ""
     )
@@ -305,9 +305,9 @@ def _segments_text(proof: Segments) -> str:
 
         Cut the schedule into $h = {h}$ segments, each with a fixed share of the ${number(piece.work)}$ multiply-adds. A
         value is touched in a segment if an operation of the segment reads or updates it. Then it was in fast memory
-        when the segment began, or is loaded in it, or is an accumulator begun in it (once in all). The first segment
-        begins empty, and at each of the $h - 1$ cuts at most $S$ values are held. Every output begun free is stored at
-        the end, so beginnings of outputs are paid for by stores.{initialised}{more} Hence
+        when the segment began, or is loaded in it, or is an accumulator initialised in it (once in all). The first
+        segment begins empty, and at each of the $h - 1$ cuts at most $S$ values are held. Every output initialised free
+        is stored at the end, so beginnings of outputs are paid for by stores.{initialised}{more} Hence
 
         $$ Q \ge \sum_{{s=1}}^{{h}} x(v_s) - (h - 1) S{tail(piece.initialised, piece.added)}
 

@@ -2,14 +2,14 @@ r"""Segment bounds when P SMs with S values each share the work, however they sh
 
 **Accounting.** SM :math:`p` does :math:`v_p` of the :math:`V` products. Cut its own sequence, by work, into :math:`h_p`
 segments. A value touched in a segment of :math:`p` was held by :math:`p` at its start (at most :math:`S` at each of the
-:math:`h_p - 1` cuts), or entered :math:`p` in it (loaded or copied from another SM), or is a cell begun in it. A cell
-is begun once in all; where :math:`r` partial sums of it are begun, each merge on an SM puts two of them in one segment,
-and each merge in slow memory (an atomic add) is one more store, so the count stays what it is with one. Summed over all
-SMs and segments:
+:math:`h_p - 1` cuts), or entered :math:`p` in it (loaded or copied from another SM), or is a cell initialised in it. A
+cell is initialised once in all; where :math:`r` partial sums of it are initialised, each merge on an SM puts two of
+them in one segment, and each merge in slow memory (an atomic add) is one more store, so the count stays what it is with
+one. Summed over all SMs and segments:
 
 **Theorem 5.** *With* :math:`L` *loads,* :math:`W` *stores and* :math:`R` *values copied,*
 
-.. math:: L + W + R \ge \sum_p f(v_p) - (\text{cells begun that are not stored}), \qquad
+.. math:: L + W + R \ge \sum_p f(v_p) - (\text{cells initialised that are not stored}), \qquad
    f(v) = \max_h \; [ h\, x(v / h) - (h - 1) S ], \quad f(0) = 0,
 
 where :math:`x(v)` is concave, grows, :math:`x(0) = 0`, and :math:`h\,x(v / h)` stands for floor and ceil shares
@@ -53,13 +53,13 @@ _TINY = 160  # products for which every split is tried
 _GRID = Fraction(102, 100)
 
 
-def cheapest_split(value: list[int], parts: int, most: int) -> int:
+def cheapest_split(value: list[int], sms: int, most: int) -> int:
     """Min over r_1 + ... + r_parts = len(value) - 1, each at most ``most``, of the sum of value[r].
 
     Raises
     ------
     ValueError
-        ``parts * most`` is too small.
+        ``sms * most`` is too small.
 
     Examples
     --------
@@ -67,11 +67,11 @@ def cheapest_split(value: list[int], parts: int, most: int) -> int:
     11
     """
     total = len(value) - 1
-    if parts * most < total:
+    if sms * most < total:
         raise ValueError("the parts cannot hold it")
     top = min(most, total)
     row: list[int | None] = [value[r] if r <= top else None for r in range(total + 1)]
-    for _ in range(min(parts, max(total, 1)) - 1):
+    for _ in range(min(sms, max(total, 1)) - 1):
         nexts: list[int | None] = []
         for t in range(total + 1):
             options = [old + value[r] for r in range(min(top, t) + 1) if (old := row[t - r]) is not None]
@@ -113,7 +113,7 @@ def least_over_splits(box: Box, work: int, capacity: int, sms: int, most: int | 
     Returns
     -------
     int
-        A lower bound on loads + stores + values copied, plus cells begun and not stored.
+        A lower bound on loads + stores + values copied, plus cells initialised and not stored.
 
     Examples
     --------
@@ -137,8 +137,8 @@ def least_over_splits(box: Box, work: int, capacity: int, sms: int, most: int | 
 def busiest_sm(box: Box, work: int, capacity: int, sms: int) -> int:
     """Words in and out of the SM that does the most, for one GEMM: f(ceil(V / P)), under any split.
 
-    Every cell begun at an SM, or what it was merged into, leaves it again, so what enters or leaves is at least f(v);
-    f grows, and the busiest SM does at least ceil(V / P).
+    Every cell initialised at an SM, or what it was merged into, leaves it again, so what enters or leaves is at least
+    f(v); f grows, and the busiest SM does at least ceil(V / P).
     """
     share = ceil_div(work, sms)
     best, _ = best_segments(box.touched, share, capacity)

@@ -1,7 +1,8 @@
 """The least weight that windows of consecutive tasks touch, and the segment bound that follows.
 
 Cut the schedule of any game that computes a value once into windows of r consecutive tasks; each window touches at
-least x(r) values, all but what is held at its start are loaded or begun in it, and the beginnings are known in number.
+least x(r) values, all but what is held at its start are loaded or initialised in it, and the beginnings are known in
+number.
 """
 
 from __future__ import annotations
@@ -39,11 +40,11 @@ def segment_bound(game: Game, capacity: int) -> int:
 
     Windows overlap in one task. What is red during the task they share weighs at most the capacity, in sliding
     variants plus one operand that has just lost its pebble; the rest of what the window touches is loaded or
-    begun in it.
+    initialised in it.
 
     Notes
     -----
-    Weights of values begun add up to those of the computed values, so
+    Weights of values initialised add up to those of the computed values, so
     loads >= sum over windows - weight computed, and every output computed is stored.
     """
     tasks = len(game.tasks)
@@ -73,7 +74,7 @@ def entries(game: Game, capacity: int) -> list[int]:
 def window_entries(game: Game, capacity: int, largest: int) -> list[int]:
     """For r = 0 .. largest, the weight that at least enters fast memory during r consecutive tasks.
 
-    The r tasks are not the first of the schedule; a value enters when it is loaded or begun.
+    The r tasks are not the first of the schedule; a value enters when it is loaded or initialised.
     """
     touched = fewest_touched(game, largest + 1)
     extra = max(game.weights, default=0) if game.variant.sliding else 0

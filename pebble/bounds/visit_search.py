@@ -41,9 +41,9 @@ from pebble.workloads.widths import Widths
 
 Floats = NDArray[np.float64]
 
-PARTS = 2048  # of S'
+SHARES = 2048  # of S'
 STRIPS = 16  # of layers at most
-STRIP_PARTS = 40  # of S', that q_s grows in a strip, about
+STRIP_SHARES = 40  # of S', that q_s grows in a strip, about
 _HALVINGS = 5  # of a strip in which what layers have ends
 _MOST_CELLS = 1600
 _LOST = 3
@@ -94,7 +94,7 @@ class Layers:
 
     def __init__(self, slices: Slices, capacity: int) -> None:
         self.slices, self.capacity = slices, capacity
-        self.scale = PARTS * slices.width, capacity  # parts of S' that a product, or a streamed value, counts
+        self.scale = SHARES * slices.width, capacity  # parts of S' that a product, or a streamed value, counts
         self.products = slices.products * self.scale[0] // capacity
         self.columns = slices.layers
         top = min(slices.rows, self.columns)
@@ -110,7 +110,7 @@ class Layers:
         """The first and the last layer of each."""
         for a, b in self.runs:
             last = b + self.slices.rows if b <= self.folded else b
-            many = min(STRIPS, ceil_div(self.first(last) - self.first(a) + 1, STRIP_PARTS))
+            many = min(STRIPS, ceil_div(self.first(last) - self.first(a) + 1, STRIP_SHARES))
             ends = [a + (b + 1 - a) * i // many for i in range(many + 1)]
             yield from ((low, high - 1) for low, high in pairwise(ends) if low < high)
 
@@ -149,9 +149,9 @@ class Layers:
     def _ends(self, cell: Cell, a: int, b: int) -> list[Corners]:
         """w(s) from below at the first and the last layer of a strip, at each corner."""
         (mu, mus, x, xs), early, late = cell, self.first(a), self.first(b)
-        room, behind = PARTS - mu, self.behind(cell)
-        own, slope, more = _linear(room, x - late, x + xs - early)
-        other, falls, rises = _linear(room, behind - late, behind + xs + mus - early)
+        capacity, behind = SHARES - mu, self.behind(cell)
+        own, slope, more = _linear(capacity, x - late, x + xs - early)
+        other, falls, rises = _linear(capacity, behind - late, behind + xs + mus - early)
         corners = [
             own + other + slope * e + more * v + falls * (xs + mus - e - v) + rises * v
             for e, v in ((0, 0), (xs, 0), (0, mus), (xs, mus))
@@ -166,11 +166,14 @@ class Layers:
     def near(self) -> float:
         """About what a slice moves at least, in floating point: the least of some points, which falls as S grows."""
         slices, top = self.slices, min(self.slices.rows, self.columns)
-        room, step = self.capacity / slices.width, ceil_div(max(1, top), _SAMPLED)
+        capacity, step = self.capacity / slices.width, ceil_div(max(1, top), _SAMPLED)
         layers = np.arange(step, top + 1, step).astype(float)
-        held = np.array([min((1 - share) * room, slices.products) for share in _FREE])[:, None]
+        held = np.array([min((1 - share) * capacity, slices.products) for share in _FREE])[:, None]
         # where little room is left what layers have rises steeply, and whole parts of S' matter; one is left at least
-        lost, held = np.where(held < 0.9 * room, 0, _LOST * room / PARTS), np.minimum(held, room - room / PARTS)
+        lost, held = (
+            np.where(held < 0.9 * capacity, 0, _LOST * capacity / SHARES),
+            np.minimum(held, capacity - capacity / SHARES),
+        )
         sums = []
         for share in _USED:  # D_1 of those that are not held
             early = np.maximum(0, share * (slices.products - held) - lost)
@@ -185,39 +188,41 @@ class Layers:
 
     def _near(self, layers: Floats, used: Floats, held: Floats) -> Floats:
         """Of w(s) what D_1, or D_2, adds, in floating point."""
-        room = self.capacity / self.slices.width
+        capacity = self.capacity / self.slices.width
         d = np.maximum(0, used - 1 - (layers - 1) ** 2 / (4 * self.slices.square))
-        left = room - held
+        left = capacity - held
         early = -np.log1p(-np.minimum(d / left, 0.5))
-        late = -np.log(left / room) + 2 * d / room - 1 + log(2)
-        h: Floats = np.where(2 * d <= left, early, np.where(2 * d <= room, np.log(np.maximum(4 * d / left, 1)), late))
+        late = -np.log(left / capacity) + 2 * d / capacity - 1 + log(2)
+        h: Floats = np.where(
+            2 * d <= left, early, np.where(2 * d <= capacity, np.log(np.maximum(4 * d / left, 1)), late)
+        )
         return h * (1 if self.slices.doubled else 0.5)
 
 
-def _linear(room: int, low: int, high: int) -> tuple[int, int, int]:
+def _linear(capacity: int, low: int, high: int) -> tuple[int, int, int]:
     """h from below at the least mu of a cell and the least d, its slope in d up to ``high``, and its slope in mu."""
     if low <= 0:
         return 0, 0, 0
-    rises = _ONE // room
-    if 2 * low <= room:
-        value = _ln_below(room) - _ln_above(room - low)
-        rises = _ONE // (room - low) - rises - 1
-    elif 2 * low <= PARTS:
-        value = _ln_below(4 * low) - _ln_above(room)
+    rises = _ONE // capacity
+    if 2 * low <= capacity:
+        value = _ln_below(capacity) - _ln_above(capacity - low)
+        rises = _ONE // (capacity - low) - rises - 1
+    elif 2 * low <= SHARES:
+        value = _ln_below(4 * low) - _ln_above(capacity)
     else:
-        value = _ln_below(PARTS) - _ln_above(room) + 2 * low * _ONE // PARTS - _ONE + _ln_below(2)
-    return value, min(_slope(room, low), _slope(room, high)), rises
+        value = _ln_below(SHARES) - _ln_above(capacity) + 2 * low * _ONE // SHARES - _ONE + _ln_below(2)
+    return value, min(_slope(capacity, low), _slope(capacity, high)), rises
 
 
-def _slope(room: int, d: int) -> int:
-    if 2 * d <= room:
-        return _ONE // (room - d)
-    return _ONE // d if 2 * d <= PARTS else 2 * _ONE // PARTS
+def _slope(capacity: int, d: int) -> int:
+    if 2 * d <= capacity:
+        return _ONE // (capacity - d)
+    return _ONE // d if 2 * d <= SHARES else 2 * _ONE // SHARES
 
 
 def proved(layers: Layers, least: int) -> bool:
     """Whether a slice moves ``least`` / 2^64 for all mu and D_1."""
-    end = min(PARTS, layers.products + 1)
+    end = min(SHARES, layers.products + 1)
     size = 1 << max(end, layers.products // 2 + 1).bit_length()
     cells, seen = [Cell(0, size, 0, size)], 0
     while cells:

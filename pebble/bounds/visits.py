@@ -28,10 +28,11 @@ w_o s - w_o` at least. So where :math:`C` is streamed it moves :math:`\sum_j \su
 least.
 
 **One slice.** Let :math:`q` of its products be done. A value of it is *partial* if some of its products are done and
-some are not. If a row is done and another not begun, all columns are partial: :math:`K`. If a column is done and
-another not begun, all rows are: :math:`R`. If no row and no column is done, those that are begun are partial, and
+some are not. If a row is done and another not initialised, all columns are partial: :math:`K`. If a column is done and
+another not initialised, all rows are: :math:`R`. If no row and no column is done, those that are initialised are
+partial, and
 :math:`r` rows and :math:`c` columns have :math:`r c \ge q`, so they take :math:`u r + w c \ge 2 \sqrt{u w q}`.
-Otherwise all are begun, those not done are partial, and take :math:`2 \sqrt{u w (M - q)}`.
+Otherwise all are initialised, those not done are partial, and take :math:`2 \sqrt{u w (M - q)}`.
 
 A partial value that is not in fast memory is in a *gap*: an input that is loaded again, :math:`w`; a cell whose last
 accumulator left, changed since it came, and returns: stored and loaded, :math:`2 p`. Let all columns of the grid that
@@ -242,7 +243,7 @@ class VisitBound(InWidths):
         }[s.streamed]
         units = "" if self.widths == ALIKE else f" Room and moves count units of ${self.unit}$ bytes, also in $Q$."
         halves = "the sum over its layers" if s.doubled else "half the sum over its layers"
-        price = r"\min(1, w)" if not s.spills else r"\min(2, w(s), 1 + w(s + R))"
+        charge = r"\min(1, w)" if not s.spills else r"\min(2, w(s), 1 + w(s + R))"
         return rf"""
         ## Loads and drops of one operand
 
@@ -252,17 +253,19 @@ class VisitBound(InWidths):
         together hold at most $S - {s.width} (a + 1)$ there, $S = {number(self.capacity)}$. So each load or drop pays
         for what the slices hold, and a slice that holds $\sigma$ is owed $\sigma / (S / {s.width} - a - 1)$.
 
-        While $q$ of its products are done, the values of a slice that are begun and not done take at least $\min(K, R,
-        2 \sqrt{{{s.square} q}}, 2 \sqrt{{{s.square} (M - q)}})$; each is held, or leaves and returns at a price. Count
-        what is held in layers $s = 1, 2, \ldots$: layer $s$ is there from $q_s \approx s^2 / {4 * s.square}$ products
-        done until $q_s$ are left. At a moment inside, let $\mu$ values of ${s.streamed}$ be in fast memory, and $D_1 +
-        D_2 = M - \mu$ not, of which the slice has used $D_1$. Those were dropped, these must be loaded: with
-        $h_\mu(d)$ the least that $d$ drops are owed by one layer, it is owed $h_\mu(D_1 - q_s) + h_\mu(D_2 - q_s)$.
+        While $q$ of its products are done, the values of a slice that are initialised and not done take at least
+        $\min(K, R, 2 \sqrt{{{s.square} q}}, 2 \sqrt{{{s.square} (M - q)}})$; each is held, or leaves and returns at a
+        price. Count what is held in layers $s = 1, 2, \ldots$: layer $s$ is there from $q_s \approx s^2 / {
+            4 * s.square
+        }$ products done until $q_s$ are left. At a moment inside, let $\mu$ values of ${s.streamed}$ be in fast
+        memory, and $D_1 + D_2 = M - \mu$ not, of which the slice has used $D_1$. Those were dropped, these must be
+        loaded: with $h_\mu(d)$ the least that $d$ drops are owed by one layer, it is owed $h_\mu(D_1 - q_s) + h_\mu(D_2
+        - q_s)$.
 
         ## Arithmetic
 
         What leaves and returns may spare layers, each at its price. A slice moves, besides first loads and last
-        stores, {halves} of these, $w(s)$, at the price where that is less: the sum of ${price}$. For all $\mu$ and
+        stores, {halves} of these, $w(s)$, at the price where that is less: the sum of ${charge}$. For all $\mu$ and
         $D_1$ this is at least ${per_slice}$. With what surely moves, {number(s.certain)}:
 
         $$ Q \ge {number(s.certain)} + {number(s.count)} \cdot {per_slice} \quad\Rightarrow\quad Q \ge

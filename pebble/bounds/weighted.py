@@ -96,7 +96,7 @@ def _kernels(problem: Accounting, bound: LowerBound, widths: Widths) -> list[Ker
     inside = Widths(w, widths.hidden, widths.hidden, w)
     surely = w * (m * k + streams * k * f + cells), w * (cells + f * l) + widths.written * m * l
     each = zip(kernel_uses(chain), (inside, widths), surely, strict=True)
-    return [KernelProblem(weighted(uses, of), moved, problem.groups) for uses, of, moved in each]
+    return [KernelProblem(weighted(uses, of), traffic, problem.groups) for uses, of, traffic in each]
 
 
 def _part(part: WorkloadPart, widths: Widths) -> KernelProblem:

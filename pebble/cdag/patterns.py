@@ -131,7 +131,7 @@ def _stencil(extents: dict[str, int], steps: int) -> Dag:
         add_input(dag, "u", (0, *p))
     for t in range(1, steps + 1):
         for p in points:
-            beside = [(*p[:axis], p[axis] + by, *p[axis + 1 :]) for axis in range(len(p)) for by in (-1, 1)]
-            near = [name_of("u", (t - 1, *q)) for q in sorted({p, *beside} & inside)]
+            neighbours = [(*p[:axis], p[axis] + by, *p[axis + 1 :]) for axis in range(len(p)) for by in (-1, 1)]
+            near = [name_of("u", (t - 1, *q)) for q in sorted({p, *neighbours} & inside)]
             add_value(dag, "u", (t, *p), near, "stencil")
     return dag

@@ -8,7 +8,7 @@ operation       what computes it: ``"input"``, ``"multiply-add"``, ``"add"`` ...
 operand         the matrix or array it belongs to: ``"A"``
 index           its place there: ``(0, 1)``
 weight          room and transfer cost, a positive whole number; 1 when absent
-partial_weight  (cells) the same while it is begun and not complete, at least ``weight``, which it is when absent
+partial_weight  (cells) the same while it is initialised and not complete, at least ``weight``, which it is when absent
 output          whether it must end in slow memory; when absent, whether it has no successor
 accumulator     makes the node a task, see below
 initial         (cells) True when the cell starts in slow memory, as C does in C += A B

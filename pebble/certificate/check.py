@@ -19,7 +19,7 @@ from .lower import check_bytes, check_lower
 from .on_sms import check_on_sms
 from .positions import check_positions
 from .potential import check_potential, read_gemm
-from .reading import MAX_FILE_BYTES, RefusedError, array, beside, equal, fields, integer, parse, show, tagged
+from .reading import MAX_FILE_BYTES, RefusedError, array, equal, fields, integer, parse, referenced, show, tagged
 from .schedules import check_upper, check_upper_bytes
 from .segments import SegmentTerm, by_segments
 from .statement import read_workload
@@ -78,10 +78,10 @@ def _check_log(game: Game, cost: int, proof: dict[str, Any], folder: Path | None
     formula = Formula(game, cost - 1, check_first(game, proof["first"], proof["symmetries"], at))
     if "formula" in proof:
         fields(proof["formula"], f"{at}.formula", ("file", "sha256"))
-        if beside(folder, proof["formula"], MAX_LOG_BYTES, f"{at}.formula") != formula.opb().encode():
+        if referenced(folder, proof["formula"], MAX_LOG_BYTES, f"{at}.formula") != formula.opb().encode():
             raise RefusedError(f"{at}.formula.file", "it is not the formula that the game and the cost give")
     fields(proof["log"], f"{at}.log", ("file", "sha256"))
-    content = beside(folder, proof["log"], MAX_LOG_BYTES, f"{at}.log")
+    content = referenced(folder, proof["log"], MAX_LOG_BYTES, f"{at}.log")
     try:
         log = content.decode("ascii")
     except UnicodeDecodeError:

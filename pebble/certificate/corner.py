@@ -13,7 +13,7 @@ products of a cell are one, then b w. Beside the whole block there are then at m
 - u b w + (u x + y) w - (x + y - 1) b when the lines of one group are gone but for a value each and the next pivot
   comes, or, back to front, when a pivot comes to vectors that have not begun to leave;
 - u b w + (u + y) w - y b, back to front, when the last first values of turned vectors leave and the second kind has
-  not begun.
+  not initialised.
 
 Where values differ in width, each term counts them with their own. Then the second kind may let go at another rate
 than the first, so that most is held between the two: u b w + (u x + 1) w - x b. (At one width that is no more than the
@@ -44,22 +44,22 @@ class Corner:
         """That pass."""
         return self.turned + self.plain
 
-    def room(
+    def footprint(
         self,
         first: int,
         second: int = 0,
         streams: int = 1,
-        beside: int = 0,
+        resident: int = 0,
         widths: tuple[int, int, int, int] = (1, 1, 1, 1),
     ) -> int:
-        """What is held beside the whole block; a plain vector takes ``beside``, or all its values.
+        """What is held beside the whole block; a plain vector takes ``resident``, or all its values.
 
         ``widths``: of a first value of the block, of the shared operands, of the pivot, of a second value of the block.
         """
         b, w, u, shared = self.group, self.turned, streams, streams * first + second
         own, vector, pivot, other = widths
         gone = own * first + other * second - max(own, other if second else 0)
-        plain = vector * self.plain * (beside or shared)
+        plain = vector * self.plain * (resident or shared)
         if not w:
             return plain + pivot * u if plain else 0
         return plain + max(

@@ -8,7 +8,7 @@ x t p   task t is done at position p
 r v p   value v is in fast memory while the task at p is done
 l v p   v is loaded between the tasks at p - 1 and p
 s v p   v is stored between the tasks at p and p + 1; computed values only
-g v p   v has been begun before p; computed values only
+g v p   v has been initialised before p; computed values only
 b v p   the copy of v in slow memory is valid when the task at p begins (after the last one: p = number of tasks)
 ======  ==================================================================================================
 
@@ -18,8 +18,8 @@ loaded and stored again before the next task was valid already). The constraints
 1. Each task has one position and each position one task; one of the tasks of ``first`` is done at 0.
 2. At p the operands and the target of the task are red; tasks that make its operands, or must come before, are done.
 3. What is red at p weighs no more than the capacity.
-4. What is red at p and was not at p - 1 is loaded, but for a value begun at p (one that is not begun may be red: it
-   costs nothing). A loaded value has a valid copy. A copy is valid if it was stored since the last update.
+4. What is red at p and was not at p - 1 is loaded, but for a value initialised at p (one that is not initialised may be
+   red: it costs nothing). A loaded value has a valid copy. A copy is valid if it was stored since the last update.
 5. Outputs have a valid copy at the end. Each input is loaded and each computed output stored at least once, which
    follows from the rules, but spares a prover work.
 6. Loads and stores cost their weights, together no more than the limit.

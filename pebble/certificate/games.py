@@ -13,7 +13,7 @@ load      v is blue and not red; it becomes red. Costs its weight.
 store     v is red and not blue; it becomes blue. Costs its weight.
 delete    v is red; it stops being red.
 compute   a task: its operands are red and complete, tasks that must come before are done, and its target
-          is red if it is a begun cell, and not red if it is no cell; the target becomes red. In games
+          is red if it is an initialised cell, and not red if it is no cell; the target becomes red. In games
           without recomputation each task is done once, and the blue copy of its target is out of date.
 slide     (sliding games) compute, where the target takes the place of an operand.
 ========  ==========================================================================================
@@ -192,7 +192,7 @@ def replay(game: Game, moves: Any, at: str) -> int:
                 raise RefusedError(where, f"an operand of {name!r} is not complete in fast memory")
             if (x in red) != (cell and x in initialised):
                 raise RefusedError(
-                    where, f"the target of {name!r} is red and no begun cell, or a begun cell and not red"
+                    where, f"the target of {name!r} is red and no initialised cell, or an initialised cell and not red"
                 )
             if source:
                 taken = value_of.get(source[0], -1)

@@ -10,11 +10,11 @@ compute   leaves no copy of the target elsewhere: neither red nor blue.
 
 **Windows.** Let x(r) be the least weight that any r tasks touch. Cut what one SM does into windows of consecutive tasks
 that share one task each. During the task that two share, at most S is held there; the rest of what a window of r + 1
-tasks touches, x(r + 1) - S at least, enters that SM in it: by a load or a copy, or it is begun. The first window enters
-all that it touches. E(r), the best chain of windows for r tasks, is what enters an SM that does r tasks. A value is
-begun once in all, so
+tasks touches, x(r + 1) - S at least, enters that SM in it: by a load or a copy, or it is initialised. The first window
+enters all that it touches. E(r), the best chain of windows for r tasks, is what enters an SM that does r tasks. A value
+is initialised once in all, so
 
-    loads + stores + copies >= min over splits of the tasks of E(r_1) + ... + E(r_P) - begun + outputs computed.
+    loads + stores + copies >= min over splits of the tasks of E(r_1) + ... + E(r_P) - initialised + outputs computed.
 
 The SMs as one memory of P S, without their copies, play the game of one memory: loads + stores are at least the same
 with one SM of P S, and what is compulsory. A copy costs min(omega, 1) at least. In clusters of c SMs, which no copy
@@ -201,7 +201,7 @@ def _check_compute(
     if not all(y in held and left[y] == 0 for y in task.operands):
         raise RefusedError(at, f"an operand of {task.name!r} is not complete at this SM")
     if (task.target in held) != (task.target in initialised):
-        raise RefusedError(at, f"the target of {task.name!r} is begun elsewhere, or held and not begun")
+        raise RefusedError(at, f"the target of {task.name!r} is initialised elsewhere, or held and not initialised")
 
 
 def _windows(game: Game, memories: Memories, proof: Any, at: str) -> Fraction:
@@ -222,17 +222,17 @@ def _windows(game: Game, memories: Memories, proof: Any, at: str) -> Fraction:
     initialised = sum(w for x, w in enumerate(weights) if updates[x] and not game.is_input[x])
     stored = sum(w for x, w in enumerate(weights) if updates[x] and game.is_output[x])
 
-    def apart(size: int, parts: int, most: int) -> int:
-        return _cheapest(_entering(least, size), parts, min(most, tasks)) - initialised + stored
+    def by_shares(size: int, shares: int, most: int) -> int:
+        return _cheapest(_entering(least, size), shares, min(most, tasks)) - initialised + stored
 
     sms, near = memories.sms, memories.near if memories.omega is not None else 1
-    single = max(game.compulsory, apart(game.capacity * sms, 1, tasks))
-    every = max(single, apart(game.capacity, sms, memories.most))
+    single = max(game.compulsory, by_shares(game.capacity * sms, 1, tasks))
+    every = max(single, by_shares(game.capacity, sms, memories.most))
     if "split" in proof:
         every = max(every, _split(game, memories, proof["split"], f"{at}.split"))
     if memories.omega is None:
         return Fraction(every)
-    slow = max(single, apart(game.capacity * near, -(-sms // near), memories.most * near))
+    slow = max(single, by_shares(game.capacity * near, -(-sms // near), memories.most * near))
     w = min(memories.omega, Fraction(1))
     unit = memories.omega.denominator
     return Fraction(ceil(unit * ((1 - w) * slow + w * every)), unit)
@@ -320,11 +320,11 @@ def _entering(least: Sequence[int], size: int) -> list[int]:
     return best
 
 
-def _cheapest(value: Sequence[int], parts: int, most: int) -> int:
+def _cheapest(value: Sequence[int], shares: int, most: int) -> int:
     """The least sum over splits of all tasks into so many parts, none of more than ``most``."""
     total = len(value) - 1
     row: list[int | None] = [value[r] if r <= most else None for r in range(total + 1)]
-    for _ in range(parts - 1):
+    for _ in range(shares - 1):
         sums = (
             [old + value[r] for r in range(min(most, t) + 1) if (old := row[t - r]) is not None]
             for t in range(total + 1)

@@ -32,7 +32,7 @@ CELL_BITS = 40  # cells are counted in units of 2^-40
 _MULTIPLIER_BITS = 128
 
 
-def price(cells: int, p: int) -> int:
+def charge(cells: int, p: int) -> int:
     """G in units of 2^-128, rounded down, for a number of cells in units of 2^-40."""
     if cells <= p * p << CELL_BITS:
         return (1 << (_MULTIPLIER_BITS + CELL_BITS // 2 + 65)) // (isqrt(cells << 128) + 1)
@@ -100,7 +100,7 @@ def _holds_on(
             return True  # no segment is like this
         if e2 == 0 or t2 == 0:
             return False
-        first, second = price(t2, p1), price(e2, p2) + down
+        first, second = charge(t2, p1), charge(e2, p2) + down
         ends = (low, high, min(max(work, low), high))
         charged = min(max(0, work - v) * first + v * second for v in ends)
         # T - lambda min(e, T - e) is the larger of two linear functions

@@ -68,7 +68,7 @@ from fractions import Fraction
 from math import ceil
 from typing import Any, NamedTuple
 
-from .lagrangian_segments import MOST_PARTS, MULTIPLIER_BITS, SUM, Gaps, Rate, SharedSegments
+from .lagrangian_segments import MOST_SEGMENTS, MULTIPLIER_BITS, SUM, Gaps, Rate, SharedSegments
 from .lines import BITS, logarithm
 from .reading import RefusedError, array, choice, fields, fraction, integer
 
@@ -143,7 +143,7 @@ class DualPoint:
     shares: tuple[int, int]  #: t1 and t2, in multiples of 2^-64
     at: str
 
-    def moved(self, moves: int, width: int) -> Sides:
+    def traffic(self, moves: int, width: int) -> Sides:
         """Gaps of a value that leaves and returns in so many moves, 1 or 2."""
         share = self.shares[moves - 1]
         return Sides(
@@ -151,7 +151,7 @@ class DualPoint:
             {i: width * min(share, kind.after) for i, kind in enumerate(self.kinds)},
         )
 
-    def kept(self, width: int) -> Sides:
+    def resident(self, width: int) -> Sides:
         """Gaps of a value that is held."""
         return Sides(
             {i: width * kind.before for i, kind in enumerate(self.kinds)},
@@ -213,18 +213,18 @@ def prove_lagrangian(
     gated = form == "gated chain"
     columns = 2 * f if gated else f
     work = m * (columns * k + f * l)
-    h = integer(proof["segments"], f"{at}.segments", 1, min(work, MOST_PARTS))
+    h = integer(proof["segments"], f"{at}.segments", 1, min(work, MOST_SEGMENTS))
     small, longest = work // h, -(-work // h)
     kinds = _kinds(proof["kinds"], longest, f"{at}.kinds")
     multipliers = DualPoint(h, kinds, _shares(proof["shares"], f"{at}.shares"), at)
-    once, hidden_sums = multipliers.moved(1, w), multipliers.moved(2, hidden)
+    once, hidden_sums = multipliers.traffic(1, w), multipliers.traffic(2, hidden)
 
     first = multipliers.line("cells", k, hidden_sums)  # the first products of a cell of H, or of an up cell
     total = m * k * ((w << SUM) + multipliers.line("A", columns, once))
     total += k * columns * ((w << SUM) + multipliers.line("B", m, once))
     total += f * l * ((w << SUM) + multipliers.line("D", m, once))
-    total += m * l * ((written << SUM) + multipliers.line("Y", f, multipliers.moved(2, p)))
-    total += m * f * _hidden(multipliers, k, l, hidden_sums, ((0, multipliers.kept(w)), (w, once)))
+    total += m * l * ((written << SUM) + multipliers.line("Y", f, multipliers.traffic(2, p)))
+    total += m * f * _hidden(multipliers, k, l, hidden_sums, ((0, multipliers.resident(w)), (w, once)))
     total += m * f * first if gated else 0
     most = [result for kind in kinds for v in (small, longest) if (result := kind.most(v, capacity)) is not None]
     total -= h * max(most)
@@ -232,16 +232,16 @@ def prove_lagrangian(
     return ceil(Fraction(total, 1 << SUM))
 
 
-def _hidden(multipliers: DualPoint, k: int, l: int, sums: Sides, ways: Sequence[tuple[int, Sides]]) -> int:
+def _hidden(multipliers: DualPoint, k: int, l: int, sums: Sides, handovers: Sequence[tuple[int, Sides]]) -> int:
     """2^256 times what a cell of H is charged, from below.
 
-    ``sums``: gaps between its first products; ``ways``: for a cell that is kept and for one that is stored, what is
+    ``sums``: gaps between its first products; ``handovers``: for a kept cell and for a stored one, what is
     certain, and the gaps after them.
     """
     firsts = [kind.rate("cells").whole(k) for kind in multipliers.kinds]
     seconds = [kind.rate("cells again").whole(l) for kind in multipliers.kinds]
 
-    def apart(certain: int, way: Sides) -> int:
+    def disjoint(certain: int, way: Sides) -> int:
         """No segment has first and second products."""
         more = multipliers.parts("cells", k, sums.both, (sums.out, added(sums.into, way.out)))
         before = _least(multipliers.whole("cells", k, way.out), more)
@@ -252,12 +252,12 @@ def _hidden(multipliers: DualPoint, k: int, l: int, sums: Sides, ways: Sequence[
         """A segment of kind i has."""
         before = multipliers.parts("cells", k, sums.both, (sums.out, {i: sums.into[i]}), rough)
         later = seconds[i]
-        for certain, way in ways:
+        for certain, way in handovers:
             more = multipliers.parts("cells again", l, way.both, ({i: way.out[i]}, way.into), rough)
             later = later if more is None else min(later, (certain << SUM) + more)
         return _least(firsts[i], before) + later
 
-    best = min(apart(certain, way) for certain, way in ways)
+    best = min(disjoint(certain, way) for certain, way in handovers)
     for low, i in sorted((together(i, True), i) for i in range(len(multipliers.kinds))):
         if low >= best:  # and so are all that follow
             break

@@ -32,7 +32,7 @@ from .reading import RefusedError
 MULTIPLIER_BITS = 64  #: bits of a multiplier after the point
 ANY = 128  #: and of theta
 SUM = BITS + MULTIPLIER_BITS  #: and of what is added up
-MOST_PARTS = 2**128  #: no value has as many
+MOST_SEGMENTS = 2**128  #: no value has as many
 _DIGITS = Context(prec=64)
 _LARGEST = 300  # what exp is taken of: e^300 products are more than there are
 _SMALLEST = -150  # e^-150 is less than 2^-192
@@ -207,7 +207,7 @@ class SharedSegments:
     def _middle(self) -> int:
         """About the n at which the bound for the best theta is least: where an inner part costs nothing more."""
         if any(gap == 0 for _, gap in self._rough_gaps[0]):
-            return MOST_PARTS
+            return MOST_SEGMENTS
         results = []
         for i, gap in self._rough_gaps[0]:
             mu, a = self._rough[i]

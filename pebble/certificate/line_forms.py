@@ -99,25 +99,25 @@ class Hidden:
     def _all(self, most: int, mu: Fraction, rho: Fraction, at: str) -> dict[int, Bounds]:
         """The charges that may be least: apart as 0, and mixed by n."""
         length, w = self.length, self.complete
-        result = {0: self._apart(most, mu, rho, at)} if most > 1 else {}
+        result = {0: self._disjoint(most, mu, rho, at)} if most > 1 else {}
         least = min((high for _, high in result.values()), default=None)  # so far, from above
         before: Fraction | None = None  # the floor at the last n, from above
         for n in range(1, most + 1):
             if n > MAX_STEPS:
                 raise RefusedError(at, f"more than {MAX_STEPS} segments would have to be looked at")
-            parts = entropy(length, n)
+            segments = entropy(length, n)
             # no charge is below this floor, which is convex: once it does not fall and is no less, nothing follows
-            floor, above = _charge(Fraction(w * (n - 1)), mu, parts)
+            floor, above = _charge(Fraction(w * (n - 1)), mu, segments)
             if before is not None and least is not None and floor >= max(before, least):
                 break
             before = above
             later = min(n - 1, (self.l - 1) // (length // n))
             moves = (n - 1 - later) * rho * self.partial + w * min(later * rho, Fraction(later + 1))
-            result[n] = _charge(moves, mu, parts)
+            result[n] = _charge(moves, mu, segments)
             least = result[n][1] if least is None else min(least, result[n][1])
         return result
 
-    def _apart(self, most: int, mu: Fraction, rho: Fraction, at: str) -> Bounds:
+    def _disjoint(self, most: int, mu: Fraction, rho: Fraction, at: str) -> Bounds:
         w, first = self.complete, rho * self.partial
         firsts = _least(lambda s: _charge((s - 1) * first, mu, entropy(self.k, s)), min(most, self.k), at)
         held = _least(lambda j: _charge(j * rho * w, mu, entropy(self.l, j)), min(most, self.l), at)
@@ -125,8 +125,8 @@ class Hidden:
         return firsts[0] + min(held[0], stored[0]), firsts[1] + min(held[1], stored[1])
 
 
-def _charge(moves: Fraction, mu: Fraction, parts: tuple[int, int]) -> Bounds:
-    low, high = (moves + mu * Fraction(x, 1 << BITS) for x in parts)
+def _charge(moves: Fraction, mu: Fraction, segments: tuple[int, int]) -> Bounds:
+    low, high = (moves + mu * Fraction(x, 1 << BITS) for x in segments)
     return low, high
 
 
@@ -175,7 +175,7 @@ def chain_forms(
 
 def line_forms(workload: Workload, widths: ClaimedWidths = ALIKE, stated: Any = None, at: str = "") -> dict[str, Form]:
     """Of one product, or of two in a row; ``told``: what products of a chain count."""
-    if workload.apart and not workload.pieces:
+    if workload.separate_operands and not workload.pieces:
         m, k, f, l, cells = chain_of(workload)
         if cells != m * f:  # a mask: lines then differ in length
             return {}

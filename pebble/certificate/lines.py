@@ -1,24 +1,24 @@
 """The line theorem: what moves at least when values are followed through h segments of equal work.
 
-A value touched in s segments has s - 1 gaps between them. In each it is held over a cut, where it takes ``room``, or it
-leaves and returns, which costs ``again``: 1 for an input, 2 for an accumulator; ``first`` moves are certain. Room at
-the h - 1 cuts is (h - 1) S in all. So for every multiplier rho >= 0 of room
+A value touched in s segments has s - 1 gaps between them. In each it is held over a cut, where it takes ``footprint``,
+or it leaves and returns, which costs ``again``: 1 for an input, 2 for an accumulator; ``first`` moves are certain. The
+capacity at the h - 1 cuts is (h - 1) S in all. So for every multiplier rho >= 0 of capacity
 
-    moves + rho (h - 1) S >= sum over values of first + (s - 1) min(again, rho room).
+    moves + rho (h - 1) S >= sum over values of first + (s - 1) min(again, rho footprint).
 
 The products on the lines that a segment of v products touches have sum c ln c <= v ln v, over the lines of all three
 directions: the entropies of one coordinate given the two others add up to no more than that of all three. A line of L
 products in p parts has sum c ln c >= E(L, p), which has the parts L / p rounded down and up; a value that stands for R
 parallel lines has at most R s parts in s segments. So for every mu >= 0
 
-    moves >= sum over values of min over s of [first + (s - 1) min(again, rho room) + mu E(L, min(R s, L))]
+    moves >= sum over values of min over s of [first + (s - 1) min(again, rho footprint) + mu E(L, min(R s, L))]
              - mu sum of v ln v - rho (h - 1) S.
 
-In the classic game moves and room count values, and room is 1. In bytes an input takes w, held or loaded; a cell that
-two segments update one after the other is begun and not complete in between: a partial sum, which takes p (of the
-output) or p_H (of H) over a cut, and twice that to leave and return; a complete output is stored at w_o, and loaded at
-w_o first if it is added to. Bytes are counted in units of the greatest common divisor of all widths, in which S is
-rounded down.
+In the classic game moves and capacity count values, and a footprint is 1. In bytes an input takes w, held or loaded; a
+cell that two segments update one after the other is initialised and not complete in between: a partial sum, which takes
+p (of the output) or p_H (of H) over a cut, and twice that to leave and return; a complete output is stored at w_o, and
+loaded at w_o first if it is added to. Bytes are counted in units of the greatest common divisor of all widths, in which
+S is rounded down.
 
 The bracket is convex in s, so an s is the best if neither neighbour is better; s is at most h and L. Logarithms are
 bounded on both sides by a series in whole multiples of 2^-192.
@@ -66,11 +66,11 @@ def _series(over: int, under: int) -> int:
     return 2 * total
 
 
-def entropy(length: int, parts: int) -> tuple[int, int]:
+def entropy(length: int, segments: int) -> tuple[int, int]:
     """2^192 E(L, p), from below and above."""
-    small, larger = divmod(length, parts)
+    small, larger = divmod(length, segments)
     low = high = 0
-    for size, count in ((small, parts - larger), (small + 1, larger)):
+    for size, count in ((small, segments - larger), (small + 1, larger)):
         if count:
             below, above = logarithm(size)
             low, high = low + count * size * below, high + count * size * above
@@ -96,7 +96,7 @@ class Lines:
     length: int  #: L, products of each
     first: int = 1  #: moves that are certain
     again: int = 1  #: moves to leave and return
-    room: int = 1  #: what it takes in fast memory
+    footprint: int = 1  #: what it takes in fast memory
     overlap: int = 1  #: R, parallel lines that it stands for
     weight: int = 1  #: work of one of its products
 
@@ -104,7 +104,7 @@ class Lines:
         """What one of them is charged, from below: ``claimed`` is an s where the charge is least."""
         most = min(self.length, h)
         s = integer(claimed, at, 1, most)
-        gap = min(Fraction(self.again), rho * self.room)
+        gap = min(Fraction(self.again), rho * self.footprint)
 
         def charge(s: int) -> tuple[Fraction, Fraction]:
             bounds = entropy(self.length, min(self.overlap * s, self.length))
@@ -132,14 +132,14 @@ class Form(NamedTuple):
         A value that returns at one move is an input; at two a cell, of the output if any move is certain.
         """
         w, hidden, partial, written = widths.in_units
-        wide: list[ValueKind] = []
+        weighted: list[ValueKind] = []
         for kind in self.kinds if widths != ALIKE else ():
             if not isinstance(kind, Lines):
                 raise RefusedError(where, "no theorem in bytes is about such values")
             p = w if kind.again == 1 else partial if kind.first else hidden
             first = kind.first * (w if kind.again == 1 else written)
-            wide.append(replace(kind, first=first, again=kind.again * p, room=p))
-        return self._replace(kinds=wide, more=w * self.more) if wide else self
+            weighted.append(replace(kind, first=first, again=kind.again * p, footprint=p))
+        return self._replace(kinds=weighted, more=w * self.more) if weighted else self
 
 
 def by_lines(

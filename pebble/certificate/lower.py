@@ -6,7 +6,7 @@ Workloads made of parts (groups of products, a transformer layer): fix a part an
 operations touch may then also be an operand that another part computes and that was completed in the segment (once in
 all), and its results may be used by another part instead of being stored. So
 
-    loads + stores >= sum of values touched - (h - 1) S - cells begun and not stored - operands that another part
+    loads + stores >= sum of values touched - (h - 1) S - cells initialised and not stored - operands that another part
     computes.
 
 A load of a value that one part computes and another uses belongs to the first while the value is incomplete, to the
@@ -29,7 +29,7 @@ def _game(workload: Workload, claim: dict[str, Any], at: str) -> tuple[bool, boo
     game = fields(claim["game"], f"{at}.game", ("recompute", "kernels"))
     redo = choice(game["recompute"], f"{at}.game.recompute", ("allowed", "forbidden")) == "allowed"
     separate = choice(game["kernels"], f"{at}.game.kernels", ("fused", "separate")) == "separate"
-    if separate and not workload.apart:
+    if separate and not workload.separate_operands:
         raise RefusedError(f"{at}.game.kernels", f"a {workload.family} is one kernel")
     how = "whether or not values are computed again"
     if workload.linked:

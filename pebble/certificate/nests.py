@@ -130,15 +130,15 @@ def _nest(text: str, size: dict[str, int], accesses: list[Access], at: str) -> N
     for access in inputs:
         values[access.array] = max(values.get(access.array, 0), _met(access, size, windows))
     batch = {name for name in size if name not in members and _separates(name, accesses)}
-    one = [_less(access, batch) for access in accesses]
+    lowered = [_less(access, batch) for access in accesses]
     early = {
         name
         for name in size
         if name not in members and name not in out.names and sum(name in access.names for access in inputs) == 1
     }
-    summed = [_less(access, early) for access in one]
+    summed = [_less(access, early) for access in lowered]
     left = {name: n for name, n in size.items() if name not in batch | early}
-    gone = sum(_met(b, left, windows) for a, b in zip(one[:-1], summed[:-1], strict=True) if a != b)
+    gone = sum(_met(b, left, windows) for a, b in zip(lowered[:-1], summed[:-1], strict=True) if a != b)
     shared = len(values) < len(inputs)
     symmetry = _renamings(inputs, out, size) if shared or windows else 1
     if (shared and early) or not _determined(inputs, out, windows):
@@ -171,8 +171,8 @@ def _met(access: Access, size: dict[str, int], windows: tuple[Place, ...]) -> in
             count *= size[determined.pop()]
         elif window in access.sums:
             # of each remainder the sums of the quotients, without a gap
-            apart_y, apart_r = min(b, size[y]), min(a, size[r])
-            count *= size[y] * apart_r + size[r] * apart_y - apart_y * apart_r
+            residues_y, residues_r = min(b, size[y]), min(a, size[r])
+            count *= size[y] * residues_r + size[r] * residues_y - residues_y * residues_r
     return count
 
 

@@ -4,11 +4,11 @@ Loads L and stores W cross to slow memory, R values are copied from SM to SM; a 
 add to values in slow memory, a store each (atomic adds), so what begins at a value need not be loaded.
 
 **Apart.** Cut the sequence of each SM into segments. A value touched in a segment was held by that SM at its start (at
-most S at each cut), or entered it, by a load or a copy, or is a cell begun in it; a partial sum begun in addition is
-merged on an SM, where two are touched in one segment, or in slow memory, where it is stored once more. With
+most S at each cut), or entered it, by a load or a copy, or is a cell initialised in it; a partial sum initialised in
+addition is merged on an SM, where two are touched in one segment, or in slow memory, where it is stored once more. With
 f(v) = h x(v / h) - (h - 1) S for the h that is best for v,
 
-    L + W + R >= sum over SMs of f(v_p) - cells begun and not stored.
+    L + W + R >= sum over SMs of f(v_p) - cells initialised and not stored.
 
 x is the least over the reals, concave, with x(0) = 0, so f(a) + f(b) >= f(a + b): with h segments best for a + b and
 alpha = h a / (a + b), ceil(alpha) segments of a and ceil(h - alpha) of b touch at least as much and have no more cuts.
@@ -70,7 +70,7 @@ def check_on_sms(stated: Workload, claim: dict[str, Any], at: str) -> str:
         size = integer(group["sms"], f"{where}.sms", 1, sms - 1)
         if size in result:
             raise RefusedError(f"{where}.sms", f"groups of {size} SMs are told of twice")
-        result[size] = max(single, _apart(workload, size * capacity, group["proof"], f"{where}.proof"))
+        result[size] = max(single, _by_segments(workload, size * capacity, group["proof"], f"{where}.proof"))
 
     def of(size: int) -> int:
         if min(size, sms) not in result:
@@ -121,7 +121,7 @@ def _as_one(workload: Workload, capacity: int, proof: Any, at: str) -> int:
     return workload.groups * in_one_memory(workload, capacity, proof, at)
 
 
-def _apart(workload: Workload, capacity: int, proof: Any, at: str) -> int:
+def _by_segments(workload: Workload, capacity: int, proof: Any, at: str) -> int:
     tagged(proof, at, "theorem", ("segments",))
     for number, share in enumerate(array(proof.get("shares"), f"{at}.shares", 1, 2)):
         if type(share) is not dict or set(share) != {"products", "segments", "touched", "multipliers"}:

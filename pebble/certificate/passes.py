@@ -83,15 +83,15 @@ def row_and_column(workload: Workload, m: int, k: int, f: int, l: int) -> tuple[
 def prove_passes(rows: Vectors, columns: Vectors, capacity: int, proof: Any, at: str, cell: int = 1) -> int:
     """Moves beyond the compulsory ones that the one or two cuttings of a proof make certain; a cell takes ``cell``."""
     zeta = -(-max(sum(rows.values), sum(columns.values)) // cell)
-    ways: list[ByCuts] = []
+    cuttings: list[ByCuts] = []
     for number, item in enumerate(array(proof, at, 1, 2)):
         where = f"{at}[{number}]"
         fields(item, where, ("by", "vectors"))
         by_rows = choice(item["by"], f"{where}.by", ("rows", "columns")) == "rows"
-        ways.append(_way((rows, columns), by_rows, capacity, zeta, item["vectors"], f"{where}.vectors"))
-    if len(ways) == 1:
-        return ways[0](_bottom(lambda q: ways[0](q).least())).least()
-    return _least_of_two(ways[0], ways[1], at)
+        cuttings.append(_way((rows, columns), by_rows, capacity, zeta, item["vectors"], f"{where}.vectors"))
+    if len(cuttings) == 1:
+        return cuttings[0](_bottom(lambda q: cuttings[0](q).least())).least()
+    return _least_of_two(cuttings[0], cuttings[1], at)
 
 
 def _way(vectors: tuple[Vectors, Vectors], by_rows: bool, capacity: int, zeta: int, stated: Any, at: str) -> ByCuts:

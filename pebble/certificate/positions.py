@@ -87,47 +87,47 @@ class Moves:
 
     def compute(self, position: Position, x: int) -> Position:
         """Load what x needs, compute it, drop what nothing needs any more."""
-        done, red, kept = position
-        kept |= self.operands[x] & ~red & self.computed & ~self.outputs
+        done, red, stored = position
+        stored |= self.operands[x] & ~red & self.computed & ~self.outputs
         done |= 1 << x
         red |= self.operands[x] | 1 << x
         for y in (*self.taken[x], x):
             if not self.uses[y] & ~done:
                 red &= ~(1 << y)
-        return done, red, kept & red
+        return done, red, stored & red
 
     def settle(self, position: Position) -> Position:
         """The position after all forced moves."""
         traffic = True
         while traffic:
             traffic = False
-            done, red, kept = position
+            done, red, stored = position
             if red.bit_count() >= self.capacity:
                 break
             for x in self.order:
-                if not done >> x & 1 and not self.operands[x] & ~red and self._forced(x, done, kept):
+                if not done >> x & 1 and not self.operands[x] & ~red and self._forced(x, done, stored):
                     position = self.compute(position, x)
                     traffic = True
                     break
         return position
 
-    def _forced(self, x: int, done: int, kept: int) -> bool:
+    def _forced(self, x: int, done: int, stored: int) -> bool:
         if not self.uses[x]:
             return True
         for y in self.taken[x]:
             last = self.uses[y] & ~done == 1 << x
-            if last and (self.outputs >> x & 1 or not (self.cheap | kept) >> y & 1):
+            if last and (self.outputs >> x & 1 or not (self.cheap | stored) >> y & 1):
                 return True
         return False
 
     def to_come(self, position: Position) -> int:
         """An excess that every way from here still pays."""
-        done, red, kept = position
+        done, red, stored = position
         away = 0
         for y, uses in enumerate(self.uses):
             if uses & ~done and not red >> y & 1 and (uses & done or done >> y & 1):
                 away |= 1 << y
-        worst, cheap = 0, self.cheap | kept
+        worst, cheap = 0, self.cheap | stored
         for x in self.order:
             if done >> x & 1:
                 continue
@@ -141,8 +141,8 @@ class Moves:
 
     def moves(self, position: Position, at: str = "position") -> Iterator[tuple[int, int, int]]:
         """Every move: its excess, the values that it evicts, and the one that it computes."""
-        done, red, kept = position
-        cheap = self.cheap | kept
+        done, red, stored = position
+        cheap = self.cheap | stored
         for x in self.order:
             operands = self.operands[x]
             if done >> x & 1 or operands & self.computed & ~done:
@@ -160,8 +160,8 @@ class Moves:
 
     def after(self, position: Position, gone: int, x: int) -> Position:
         """Where a move leads: ``gone`` evicted, x computed, and all that is forced then."""
-        done, red, kept = position
-        return self.settle(self.compute((done, red & ~gone, kept & ~gone), x))
+        done, red, stored = position
+        return self.settle(self.compute((done, red & ~gone, stored & ~gone), x))
 
 
 def check_positions(game: Game, cost: int, proof: Any, folder: Path | None, at: str) -> None:
@@ -187,9 +187,9 @@ def check_positions(game: Game, cost: int, proof: Any, folder: Path | None, at: 
     for number, (position, excess) in enumerate(listed.items()):
         if position[0] & moves.computed == moves.computed:
             raise RefusedError(where, f"position {number} is the end of a pebbling that costs less than claimed")
-        for price, gone, x in moves.moves(position, where):
+        for step_cost, gone, x in moves.moves(position, where):
             steps += len(game.names)
             if steps > MAX_STEPS:
                 raise RefusedError(where, "it has too many moves to check")
-            if excess + price < limit and not covered(moves.after(position, gone, x), excess + price):
+            if excess + step_cost < limit and not covered(moves.after(position, gone, x), excess + step_cost):
                 raise RefusedError(where, f"a move from position {number} leads to one that is not listed")

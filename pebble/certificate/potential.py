@@ -6,8 +6,9 @@ and B, and 1 for the store and 1 for the load of every accumulator that is evict
 
 A real position is looked at through (R, M, p, u): the red items; of the products *in scope* (those with two red
 items, and those of a red accumulator) the ones still undone; the number of products left; the number of accumulators
-not begun. Then p - k u - |M on red accumulators| products belong to accumulators begun and evicted, each with 1 to
-k - 1 of them at most, or 0: so for given u only some p can occur. The moves, each of which a real move maps to:
+not initialised. Then p - k u - |M on red accumulators| products belong to accumulators initialised and evicted, each
+with 1 to k - 1 of them at most, or 0: so for given u only some p can occur. The moves, each of which a real move maps
+to:
 
 - *forget* a red item: free; 1 for an accumulator with undone products;
 - *run* a product t that is in M or out of scope, when its missing items fit: 1 for each missing A and B; its missing
@@ -109,7 +110,7 @@ class Products:
         return (twice | rows) & ~thrice, thrice, rows
 
     def moves(self, red: int, undone: int) -> Iterator[tuple[int, int, int, int, int]]:
-        """(R', M', cost, products run, accumulators begun) for every move."""
+        """(R', M', cost, products run, accumulators initialised) for every move."""
         scope, thrice, rows = self.look(red)
         for x in range(self.items):  # forget
             if red >> x & 1:
@@ -152,7 +153,7 @@ class Products:
         return (undone & self.look(red)[2]).bit_count(), (red >> self.first_cell).bit_count()
 
     def range_of(self, u: int, open_: int, red_cells: int) -> tuple[int, int]:
-        """The p that can occur with u accumulators not begun: first and last."""
+        """The p that can occur with u accumulators not initialised: first and last."""
         initialised = self.cells - u - red_cells
         first = self.k * u + open_
         return first, first + initialised * (self.k - 1) if initialised >= 0 else first - 1
@@ -211,15 +212,15 @@ def check_potential(game: Game, cost: int, proof: Any, folder: Path | None, at: 
     """The table is a potential, and its value at the start gives the claimed cost."""
     fields(proof, at, ("method", "m", "n", "k", "values", "table"))
     products = read_gemm(game, proof, at)
-    wide_r, wide_m, wide_v = record_bytes(products)
+    bytes_r, bytes_m, bytes_v = record_bytes(products)
     where = f"{at}.table"
     table: dict[tuple[int, int], bytes] = {}
-    for record in records(folder, proof["table"], MAGIC, wide_r + wide_m + wide_v, MAX_RECORDS, where):
-        red = int.from_bytes(record[:wide_r], "little")
-        undone = int.from_bytes(record[wide_r : wide_r + wide_m], "little")
+    for record in records(folder, proof["table"], MAGIC, bytes_r + bytes_m + bytes_v, MAX_RECORDS, where):
+        red = int.from_bytes(record[:bytes_r], "little")
+        undone = int.from_bytes(record[bytes_r : bytes_r + bytes_m], "little")
         if red >> products.items or undone & ~products.look(red)[0] or products.key(red, undone) != (red, undone):
             raise RefusedError(where, f"record {len(table)} is no pattern in its least form")
-        table[red, undone] = record[wide_r + wide_m :]
+        table[red, undone] = record[bytes_r + bytes_m :]
     start = table.get((0, 0))
     if start is None:
         raise RefusedError(where, "it has no record for the start")
@@ -231,11 +232,11 @@ def check_potential(game: Game, cost: int, proof: Any, folder: Path | None, at: 
         if products.range_of(0, *own)[0] == 0 and values[0]:
             raise RefusedError(where, f"record {number}: the potential is above 0 when nothing is left")
         seen = set()
-        for red_after, undone_after, price, run, initialised in products.moves(red, undone):
+        for red_after, undone_after, step_cost, run, initialised in products.moves(red, undone):
             steps += 1
             if steps > MAX_STEPS:
                 raise RefusedError(where, f"it takes more than {MAX_STEPS:,} moves to check")
-            step = (*products.key(red_after, undone_after), price, run, initialised)
+            step = (*products.key(red_after, undone_after), step_cost, run, initialised)
             if step in seen:
                 continue
             seen.add(step)
@@ -250,10 +251,10 @@ def check_potential(game: Game, cost: int, proof: Any, folder: Path | None, at: 
 def _holds(
     products: Products, values: bytes, own: Counts, after: bytes, other: Counts, move: tuple[int, int, int]
 ) -> bool:
-    """V(s) <= price + V(s') for every p and u that occur on both sides of a move: price, products run, cells begun."""
-    price, run, initialised = move
-    if price:
-        after = after.translate(_ADD[price])
+    """V(s) <= cost + V(s') for every p and u on both sides of a move: its cost, products run, cells initialised."""
+    step_cost, run, initialised = move
+    if step_cost:
+        after = after.translate(_ADD[step_cost])
     for u in range(initialised, products.cells + 1):
         first, last = products.range_of(u, *own)
         if first > last:

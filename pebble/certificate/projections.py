@@ -39,7 +39,7 @@ def _coordinates(nest: Nest, first: list[str]) -> tuple[list[int], list[set[int]
     fixed = [{n for n, name in enumerate(plain) if name in access.alone} for access in nest.accesses]
     for window, lead in zip(nest.windows, first, strict=True):
         (a, y), (b, r) = window
-        low_y, low_r, one, two = range(len(limits), len(limits) + 4)
+        low_y, low_r, unit, two = range(len(limits), len(limits) + 4)
         high_y, high_r = ceil(Fraction(nest.inner[y], b)), ceil(Fraction(nest.inner[r], a))
         limits += [min(b, nest.inner[y]), min(a, nest.inner[r])]
         if lead == "sum":
@@ -56,9 +56,9 @@ def _coordinates(nest: Nest, first: list[str]) -> tuple[list[int], list[set[int]
                 known.update((low_y, low_r))
                 determined.append("sum")
             if len(determined) > 1:
-                known.update((one, two))
+                known.update((unit, two))
             elif determined:
-                known.add(one if determined[0] == lead else two)
+                known.add(unit if determined[0] == lead else two)
     return limits, fixed
 
 

@@ -191,7 +191,7 @@ MAX_BYTES = 768 * 2**20
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")
 
 
-def beside(folder: Path | None, value: dict[str, Any], most: int, at: str) -> bytes:
+def referenced(folder: Path | None, value: dict[str, Any], most: int, at: str) -> bytes:
     """What a file beside the certificate holds, after its hash has been checked.
 
     Parameters
@@ -233,7 +233,7 @@ def records(folder: Path | None, value: Any, magic: bytes, size: int, most: int,
     """
     fields(value, at, ("file", "sha256", "records"))
     count = integer(value["records"], f"{at}.records", 1, min(most, MAX_BYTES // size))
-    packed = beside(folder, value, MAX_PACKED_BYTES, at)
+    packed = referenced(folder, value, MAX_PACKED_BYTES, at)
     expected = len(magic) + count * size
     unpacker = zlib.decompressobj()
     try:

@@ -15,7 +15,7 @@ from typing import Any
 
 from .corner import Corner, read_turn
 from .reading import RefusedError, array, equal, fields, flag, integer, tagged
-from .statement import ALIKE, LATENT, ClaimedWidths, Workload, keys_and_values_apart, read_widths
+from .statement import ALIKE, LATENT, ClaimedWidths, Workload, read_widths, with_separate_operands
 from .upper import ScheduleTraffic, check_banded, check_claim, check_gemm, check_remainder, fits
 from .upper_chain import Shape, check_chain, check_panels
 from .upper_conv import check_conv
@@ -150,7 +150,7 @@ def _latent(workload: Workload, memory: Memory, schedule: Any, at: str) -> Sched
     are summed up and used, and each value of O is made and stored.
     """
     if type(schedule) is not dict or schedule.get("kind") not in ("latent panels", "latents stay"):
-        traffic = traffic_of(keys_and_values_apart(workload), memory, schedule, at)
+        traffic = traffic_of(with_separate_operands(workload), memory, schedule, at)
 
         def joined(by_name: Mapping[str, int]) -> dict[str, int]:
             values = {"KV": by_name.get("K", 0) + by_name.get("V", 0)} if {"K", "V"} & by_name.keys() else {}
@@ -259,11 +259,11 @@ def _handed(along: Shape, left: int, widths: ClaimedWidths, schedule: dict[str, 
     plain, panel_holds = w * rows * leave.plain, extent * sum(along.columns(widths))  # complete columns of its rows
     used = w * extent + widths.wider if along.l else 0
     capacity = panel_holds + plain + max(widths.hidden * along.streams * extent + w, used)
-    if leave.turned:  # columns of H that are begun come, columns of A go, rows of B are the pivot
+    if leave.turned:  # columns of H that are initialised come, columns of A go, rows of B are the pivot
         corner = Corner(leave.group, leave.turned, 0)
-        beside = corner.room(extent, 0, along.streams, widths=(w, widths.hidden, w, w))
-        capacity = max(capacity, panel_holds + plain + beside)
-    return int(rows * leave.vectors), max(capacity, p * rows * left + enter.room(rows, widths=(p, w, w, p)))
+        turned = corner.footprint(extent, 0, along.streams, widths=(w, widths.hidden, w, w))
+        capacity = max(capacity, panel_holds + plain + turned)
+    return int(rows * leave.vectors), max(capacity, p * rows * left + enter.footprint(rows, widths=(p, w, w, p)))
 
 
 def _kind(kernel: Any) -> str | None:

@@ -1,14 +1,14 @@
 """The segment theorems: how few values, or bytes, the segments of a schedule touch.
 
 Cut a schedule into h segments. A value touched in a segment was held at its start (at most S at each of h - 1 cuts),
-or is loaded in it, or is a cell begun in it (once in all). So
+or is loaded in it, or is a cell initialised in it (once in all). So
 
-    loads + stores >= sum of values touched - (h - 1) S - cells begun that need not be stored.
+    loads + stores >= sum of values touched - (h - 1) S - cells initialised that need not be stored.
 
-In bytes an input takes w, and so does a cell of H that is complete; a complete output takes w_o. A cell that is begun
-and not complete takes p (of the output) or p_H (of H). Cut a schedule into h segments. A cell that a segment updates
-was begun in it (once in all), or was unfinished when the segment began: held, then it took p of the S bytes, or it is
-loaded, for p. A cell of H that a segment only reads was held or loaded at w at least. So
+In bytes an input takes w, and so does a cell of H that is complete; a complete output takes w_o. A cell that is
+initialised and not complete takes p (of the output) or p_H (of H). Cut a schedule into h segments. A cell that a
+segment updates was initialised in it (once in all), or was unfinished when the segment began: held, then it took p of
+the S bytes, or it is loaded, for p. A cell of H that a segment only reads was held or loaded at w at least. So
 
     bytes moved >= sum of (w a + w b + p c) - (h - 1) S - (p - w_o) outputs + moved besides,
 
@@ -23,8 +23,8 @@ has W / alpha products of A B in its box, T2 W / beta of H D in its own; in both
 limits e, so e1 in T1 only if q = w and e stands for e1 there. Segments end at whole products, so their work is that
 share of the whole rounded down or up, less max(alpha, beta) - 1.
 
-With q for every cell of H begun; of a gated network gate and up are the columns of one product, or the up cells are
-forgotten and each up weight is loaded.
+With q for every cell of H initialised; of a gated network gate and up are the columns of one product, or the up cells
+are forgotten and each up weight is loaded.
 
 With recomputation (last) cells are followed through the segments that touch them.
 """
@@ -48,13 +48,13 @@ Limits = tuple[Fraction, Fraction, Fraction]
 
 @dataclass(frozen=True)
 class SegmentTerm:
-    """One application of the theorem: products in a box, cells begun and not stored, and what moves besides."""
+    """One application of the theorem: products in a box, cells initialised and not stored, and what moves besides."""
 
     box: Box
     products: int
     cells: int
     more: int = 0
-    initialised: int = 0  #: cells begun, stored or not; 0 for all of the box
+    initialised: int = 0  #: cells initialised, stored or not; 0 for all of the box
 
 
 @dataclass(frozen=True)
@@ -64,7 +64,7 @@ class Use:
     kinds: tuple[tuple[Limits, Fraction], ...]
     weights: tuple[int, ...]
     work: int
-    taken: int  #: bytes begun free and not stored
+    taken: int  #: bytes initialised free and not stored
     added: int = 0  #: bytes moved besides
 
 
@@ -81,7 +81,9 @@ def parts_of(workload: Workload) -> dict[str, SegmentTerm]:
         overlap = ((size["kernel"] + size["stride"] - 1) // size["stride"]) ** 2
         box = Box(pixels, size["out_channels"], taps, overlap)
         return {"convolution": SegmentTerm(box, pixels * size["out_channels"] * taps, 0)}
-    if not workload.apart:  # a value (j, t) of the latent is met at t and, where it is a value too, at k + t
+    if (
+        not workload.separate_operands
+    ):  # a value (j, t) of the latent is met at t and, where it is a value too, at k + t
         m, k, f, l = workload.latent_sides
         return {"latent": SegmentTerm(Box(f, m, k + l, 2), workload.pairs * (k + l), workload.pairs)}
     m, k, f, l, cells = chain_of(workload)
@@ -235,24 +237,24 @@ def cut_by_distinct(m: int, k: int, f: int, l: int, cells: int, capacity: int, p
             return prove_touched(box, v, share, where)
         fields(share, where, ("products", "segments", "touched", "leaves"))
         bound = fraction(share["touched"], f"{where}.touched")
-        kept = bound - Fraction(v, k)
-        if kept < capacity:
+        resident = bound - Fraction(v, k)
+        if resident < capacity:
             raise RefusedError(f"{where}.touched", "too few for more segments to cost nothing")
-        _prove_kept(box, k, v, kept, share["leaves"], f"{where}.leaves")
+        _prove_resident(box, k, v, resident, share["leaves"], f"{where}.leaves")
         return bound
 
     touched, h = _touched(work, proof, at, prove)
     return ceil(touched) - (h - 1) * capacity - cells
 
 
-def _prove_kept(box: Box, k: int, start: int, kept: Fraction, proof: Any, at: str) -> None:
-    """Values touched less v / k are at least ``kept`` for every v from ``start`` to twice that."""
+def _prove_resident(box: Box, k: int, start: int, resident: Fraction, proof: Any, at: str) -> None:
+    """Values touched less v / k are at least ``resident`` for every v from ``start`` to twice that."""
     end = 2 * start
     for number, leaf in enumerate(array(proof, at, 1, MAX_LEAVES)):
         where = f"{at}[{number}]"
         fields(leaf, where, ("to", "multipliers"))
         to = integer(leaf["to"], f"{where}.to", start, end)
         for v in (start, to):  # with the multipliers fixed, the bound is concave in v
-            prove_by_means(kept + Fraction(v, k), box.least(v), Fraction(v * v), leaf["multipliers"], where)
+            prove_by_means(resident + Fraction(v, k), box.least(v), Fraction(v * v), leaf["multipliers"], where)
         start = to
     equal(start, end, at, "end of the last leaf")

@@ -23,8 +23,8 @@ class ClaimedWidths(NamedTuple):
     """What a value takes of a memory: one in the classic game, or its bytes."""
 
     read: int  #: w, an input or a complete cell of an intermediate
-    hidden: int  #: p_H, a cell of an intermediate that is begun and not complete
-    partial: int  #: p, a cell of the output that is begun and not complete
+    hidden: int  #: p_H, a cell of an intermediate that is initialised and not complete
+    partial: int  #: p, a cell of the output that is initialised and not complete
     written: int  #: w_o, a complete output
 
     @property
@@ -119,7 +119,7 @@ class Workload:
         return self.family in ("ffn", "attention", LATENT, "layer")
 
     @property
-    def apart(self) -> bool:
+    def separate_operands(self) -> bool:
         """Whether the operands of these products are matrices of their own, not columns of one."""
         return self.linked and self.family != LATENT
 
@@ -168,7 +168,7 @@ def chain_of(workload: Workload) -> tuple[int, int, int, int, int]:
     What is proved of a chain charges B and D apart, so it is refused for a workload where they are one matrix.
     """
     size = workload.size
-    if not workload.apart:
+    if not workload.separate_operands:
         raise RefusedError("statement.workload.family", "this theorem is about two products with operands of their own")
     if workload.family == "ffn":
         m, f = size["tokens"], size["hidden"]
@@ -204,22 +204,22 @@ def read_workload(value: Any, at: str) -> Workload:
     elif family == "grouped":
         entries = array(value["rows"], f"{at}.rows", 1, MAX_GROUPS)
         rows = tuple(integer(m, f"{at}.rows[{i}]", 1, MAX_DIMENSION) for i, m in enumerate(entries))
-    wide_in, wide_out = (WIDTHS[choice(value[x], f"{at}.{x}", WIDTHS)] for x in ("dtype", "out_dtype"))
+    bytes_in, bytes_out = (WIDTHS[choice(value[x], f"{at}.{x}", WIDTHS)] for x in ("dtype", "out_dtype"))
     if family == EINSUM:
-        return _einsum(value, at, wide_in, wide_out)
-    return _workload(at, family, {name: value[name] for name in dimensions}, option, wide_in, wide_out, rows)
+        return _einsum(value, at, bytes_in, bytes_out)
+    return _workload(at, family, {name: value[name] for name in dimensions}, option, bytes_in, bytes_out, rows)
 
 
-def _einsum(value: Any, at: str, wide_in: int, wide_out: int) -> Workload:
+def _einsum(value: Any, at: str, bytes_in: int, bytes_out: int) -> Workload:
     """A nest; where it is matrix products of two operands, equal parts."""
     nest = read_nest(value["subscripts"], value["sizes"], value["operand_names"], at)
-    operands = {name: Operand(count, wide_in, 1) for name, count in nest.values.items()}
-    operands[nest.output] = Operand(nest.cells, wide_out, 1)
-    bare = Workload(EINSUM, dict(nest.sizes), {}, (), wide_in, wide_out, operands, nest=nest)
+    operands = {name: Operand(count, bytes_in, 1) for name, count in nest.values.items()}
+    operands[nest.output] = Operand(nest.cells, bytes_out, 1)
+    bare = Workload(EINSUM, dict(nest.sizes), {}, (), bytes_in, bytes_out, operands, nest=nest)
     if nest.product is None:
         return bare
     size = dict(zip("mnk", nest.product, strict=True))
-    single = _workload(at, "gemm", size, {"accumulate_into": False}, wide_in, wide_out)
+    single = _workload(at, "gemm", size, {"accumulate_into": False}, bytes_in, bytes_out)
     return replace(bare, pieces=(Piece("product", single, 0, single.compulsory, nest.groups),))
 
 
@@ -285,7 +285,7 @@ def _latent(w: Workload, at: str) -> dict[str, Operand]:
     return {**inputs, "O": Operand(above * size["latent"], w.out_width, 1)}
 
 
-def keys_and_values_apart(w: Workload) -> Workload:
+def with_separate_operands(w: Workload) -> Workload:
     """The attention whose keys and values are matrices of their own: a schedule of it is one of latent attention."""
     size = {name: w.size[name] for name in ("queries", "keys", "heads", "batch")}
     size |= {"head_dim": w.size["latent"] + w.size["rope"], "value_dim": w.size["latent"], "kv_heads": 1}
@@ -363,7 +363,7 @@ class _Family(NamedTuple):
 
 _HEADS = ("queries", "keys", "head_dim", "value_dim", "heads", "kv_heads", "batch")
 _IMAGES = ("batch", "in_channels", "out_channels", "height", "width", "kernel", "stride")
-_WIDE = ("tokens", "d_model", "hidden", "heads", "kv_heads", "head_dim", "value_dim")
+_DIMENSIONS = ("tokens", "d_model", "hidden", "heads", "kv_heads", "head_dim", "value_dim")
 _FAMILIES = {
     "gemm": _Family(("m", "n", "k"), ("accumulate_into",), (), _gemm),
     "ffn": _Family(("tokens", "d_model", "hidden", "d_out"), ("gated",), (), _ffn),
@@ -371,7 +371,7 @@ _FAMILIES = {
     LATENT: _Family(("queries", "keys", "latent", "rope", "heads", "batch"), ("causal",), (), _latent),
     "conv2d": _Family(_IMAGES, (), (), _conv2d),
     "grouped": _Family(("n", "k"), ("accumulate_into",), ("rows",), _grouped),
-    "layer": _Family(_WIDE, ("gated",), (), _layer),
+    "layer": _Family(_DIMENSIONS, ("gated",), (), _layer),
     EINSUM: _Family((), (), ("subscripts", "sizes", "operand_names"), lambda w, at: {}),
 }
 _PIECES = {"grouped": _grouped_pieces, "layer": _layer_pieces}

@@ -81,7 +81,7 @@ def _lines(problem: KernelClaim, proof: Any, at: str) -> int:
     if not forms:
         what = "a mask" if workload.option.get("causal") else f"such a {workload.family}"
         raise RefusedError(f"{at}.theorem", f"this theorem is not about {what}")
-    chain = ("work_weights",) if workload.apart and problem.kernel is None else ()
+    chain = ("work_weights",) if workload.separate_operands and problem.kernel is None else ()
     return by_lines(forms, widths, problem.capacity, proof, at, chain)
 
 
@@ -151,5 +151,5 @@ def fused_theorems(workload: Workload, redo: bool) -> tuple[str, ...]:
     """Those about one kernel in values, with or without recomputation."""
     if workload.nest is not None:
         return ("compulsory", *(() if redo and workload.nest.gone else ("projections",)))
-    chain = (*IN_BYTES[len(ONE_KERNEL) :], *REDONE) if workload.apart else ()
+    chain = (*IN_BYTES[len(ONE_KERNEL) :], *REDONE) if workload.separate_operands else ()
     return (*ONE_KERNEL, *chain, *(("tied segments",) if workload.streams == 2 and not redo else ()))

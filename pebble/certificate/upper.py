@@ -110,8 +110,8 @@ def check_gemm(
         outer, inner = inner, outer
     p, q, r, s, t = size[outer], size[inner], size[streamed], extent[outer], extent[inner]
     rows, cols = -(-p // s), -(-q // t)
-    across = _kept(schedule["across"], f"{at}.across", 2, r)
-    down = _kept(schedule["down"], f"{at}.down", 3, r)
+    across = _carried(schedule["across"], f"{at}.across", 2, r)
+    down = _carried(schedule["down"], f"{at}.down", 3, r)
 
     last_height, last_width = p - (rows - 1) * s, q - (cols - 1) * t
     name_p, name_q = operand_of(outer, streamed), operand_of(inner, streamed)
@@ -149,12 +149,12 @@ def check_gemm(
     return ScheduleTraffic(loads, {"C": visits["C"]}, peak)
 
 
-def _kept(value: Any, at: str, count: int, most: int) -> list[int]:
+def _carried(value: Any, at: str, count: int, most: int) -> list[int]:
     return [integer(x, f"{at}[{i}]", 0, most) for i, x in enumerate(array(value, at, count, count))]
 
 
-def _unused(kept: int, at: str) -> None:
-    if kept:
+def _unused(carried: int, at: str) -> None:
+    if carried:
         raise RefusedError(at, "vectors are kept for a step that does not occur")
 
 
@@ -227,11 +227,11 @@ def check_banded(
         _check_steps(band, bands[i - 1] if i else None, after, where)
         own, height = width[band.stationary], band.longest
         inside, end = (own, width[of_q], width[of_p], own), (own, width[of_p], width[of_q], own)
-        beside = [max(width[of_p], width[of_q]) * (min(height, band.width) + 1)]
-        beside += [band.across.room(band.width, widths=inside)]
-        beside += [corner.room(height, widths=end) for corner in (*band.down, band.next[0])]
-        beside += [bands[i - 1].next[1].room(height, widths=end)] if i else []
-        peak = max(peak, own * height * band.width + max(beside))
+        extra = [max(width[of_p], width[of_q]) * (min(height, band.width) + 1)]
+        extra += [band.across.footprint(band.width, widths=inside)]
+        extra += [corner.footprint(height, widths=end) for corner in (*band.down, band.next[0])]
+        extra += [bands[i - 1].next[1].footprint(height, widths=end)] if i else []
+        peak = max(peak, own * height * band.width + max(extra))
         visits[band.stationary] += band.count * band.width * band.p
         visits[of_p] += band.count * band.p * band.r
         visits[of_q] += band.count * band.width * (band.blocks * band.r - (band.blocks - 1) * band.across.vectors)

@@ -117,16 +117,18 @@ class _Band:
     def turn(self, corner: Corner, widths: ClaimedWidths) -> int:
         """A panel, with columns of B and D that come to stay or leave; they take the place of its rows."""
         s, w = self.shape, widths.read
-        return self.panel(widths) + corner.room(s.k, s.l, s.streams, widths=(w, w, widths.hidden, widths.partial))
+        return self.panel(widths) + corner.footprint(s.k, s.l, s.streams, widths=(w, w, widths.hidden, widths.partial))
 
-    def room(self, widths: ClaimedWidths) -> int:
+    def footprint(self, widths: ClaimedWidths) -> int:
         """The most that it holds, without what is kept for the next."""
         if self.spilled:
             return self._spilling(widths)
         shape, extent, w = self.shape, self.extent, widths.read
         if self.wider:
             p, state = widths.partial, extent * shape.state * widths.state
-            comes = w * extent * self.wider + self.enter.room(extent, widths=(w, p, w, w))  # gate and up are one by now
+            comes = w * extent * self.wider + self.enter.footprint(
+                extent, widths=(w, p, w, w)
+            )  # gate and up are one by now
             later = p * extent * self.second + self._works(widths, extent, self.block, True)
             return state + max(self._works(widths, extent, self.wider, True), comes, later)
         rows, cols = (extent, self.block) if self.rows_side else (self.block, extent)
@@ -150,11 +152,15 @@ class _Band:
         u, (of_a, of_y) = shape.streams, shape.columns(widths)
         most = extent * max(of_a + widths.hidden * u, of_y + w) + w
         for corner, held, of in (
-            (self.enter, of_a, (w, widths.hidden, w, w)),  # columns of A go, begun columns of H come, B is the pivot
+            (
+                self.enter,
+                of_a,
+                (w, widths.hidden, w, w),
+            ),  # columns of A go, initialised columns of H come, B is the pivot
             (self.leave, of_y, (widths.partial, w, w, w)),  # complete ones go, columns of Y come, D is the pivot
         ):
             turned = Corner(corner.group, corner.turned, 0)
-            most = max(most, extent * held + turned.room(extent, 0, u, extent, of) if corner.turned else 0)
+            most = max(most, extent * held + turned.footprint(extent, 0, u, extent, of) if corner.turned else 0)
         plain = w * extent * self.enter.plain
         # maximum and sum of a row, until its outputs are complete
         return most + plain + extent * widths.state * min(shape.state, 2)
@@ -197,8 +203,8 @@ def check_chain(shape: Shape, capacity: int, schedule: Any, at: str, widths: Cla
     m, k, l, u = shape.m, shape.k, shape.l, shape.streams
     loads = dict.fromkeys("ABDY", 0)
     hidden = done = 0
-    rooms = [band.room(widths) for band in bands]
-    peak, each_kept = max(rooms), widths.read if rows_side else widths.wider
+    footprints = [band.footprint(widths) for band in bands]
+    peak, each_carried = max(footprints), widths.read if rows_side else widths.wider
     for number, band in enumerate(bands):
         extent = band.extent * band.count
         done += extent
@@ -221,27 +227,27 @@ def check_chain(shape: Shape, capacity: int, schedule: Any, at: str, widths: Cla
         for name, traffic in passing.items():  # once per band, less what is kept
             loads[name] += band.count * traffic
         last = number + 1 == len(bands)
-        following = rooms[number] if last else max(rooms[number : number + 2])
-        steps = ((band.to_itself, band.count - 1, rooms[number]), (band.to_next, 0 if last else 1, following))
-        for which, (kept, times, free_capacity) in enumerate(steps):
-            if kept and not times:
+        following = footprints[number] if last else max(footprints[number : number + 2])
+        steps = ((band.to_itself, band.count - 1, footprints[number]), (band.to_next, 0 if last else 1, following))
+        for which, (carried, times, free_capacity) in enumerate(steps):
+            if carried and not times:
                 raise RefusedError(f"{at}.runs[{number}].kept[{which}]", "there is no next band of this kind")
-            if kept > sum(passing.values()):
+            if carried > sum(passing.values()):
                 raise RefusedError(f"{at}.runs[{number}].kept[{which}]", "more values than pass by")
             if not times:
                 continue
             peak = max(
-                peak, kept * each_kept + free_capacity
+                peak, carried * each_carried + free_capacity
             )  # they are there while this band ends and while the next begins
-            kept += turned[which]
-            saved = min(kept, m * l)  # values of Y first
+            carried += turned[which]
+            saved = min(carried, m * l)  # values of Y first
             if rows_side:  # column by column of H: its weights of B, then of D
-                columns, rest = divmod(kept, u * k + l)
+                columns, rest = divmod(carried, u * k + l)
                 saved = columns * u * k + min(rest, u * k)
-            for name, traffic in zip(passing, (saved, kept - saved), strict=True):
+            for name, traffic in zip(passing, (saved, carried - saved), strict=True):
                 loads[name] -= times * traffic
     if not rows_side:
-        loads["Y"] -= m * l  # a value of Y is begun in the first band and comes back in the others
+        loads["Y"] -= m * l  # a value of Y is initialised in the first band and comes back in the others
     fits(peak, capacity, widths, at)
     stores = {"Y": m * l + loads["Y"]}
     if not l:
@@ -280,9 +286,9 @@ def _band(shape: Shape, rows_side: bool, run: Any, at: str) -> _Band:
     count = integer(run["count"], f"{at}.count", 1, side)
     blocks = integer(run["blocks"], f"{at}.blocks", 1, across)
     stay = array(run["stay"], f"{at}.stay", 2, 2)
-    kept = array(run["kept"], f"{at}.kept", 2, 2)
+    carried = array(run["kept"], f"{at}.kept", 2, 2)
     first, second = (integer(stay[i], f"{at}.stay[{i}]", 0, (shape.k, shape.l)[i]) for i in range(2))
-    to_itself, to_next = (integer(kept[i], f"{at}.kept[{i}]") for i in range(2))
+    to_itself, to_next = (integer(carried[i], f"{at}.kept[{i}]") for i in range(2))
     spilled = integer(run.get("spilled", 0), f"{at}.spilled", 0, shape.f)
     wider = integer(run.get("first", 0), f"{at}.first", 0, across)
     bare = _Band(shape, rows_side, extent, count, blocks, first, second, to_itself, to_next, spilled, wider)
@@ -380,6 +386,6 @@ def _free_capacity(shape: Shape, rows: bool, panels: int, corner: tuple[int, int
     lines = -(-(shape.m if rows else shape.f) // panels)
     own, passing = (output, value) if rows else (value, widths.wider)
     line = value * shape.k + output * shape.l if rows else value * (shape.streams * shape.k + shape.l)
-    beside = max(shape.streams * widths.hidden * lines + value, value * lines + passing)
+    extra = max(shape.streams * widths.hidden * lines + value, value * lines + passing)
     block = own * panels * c * u + passing * (min(panels * c, u) + 1)
-    return max(lines * line - own * c * u + beside, block)
+    return max(lines * line - own * c * u + extra, block)

@@ -94,8 +94,8 @@ def check_conv(
         number *= -(-extent // part)
     rounds, weights = -(-layer.outs // channels), ins * layer.outs * square
     pixels, patch = images * rows * columns, images * layer.reads(rows) * layer.reads(columns)
-    kept = integer(schedule["kept"], f"{at}.kept", 0, weights if stays == "inputs" else patch * ins)
-    if kept and (stays == "outputs" or (number == 1 and stays == "inputs") or (rounds == 1 and stays == "weights")):
+    carried = integer(schedule["kept"], f"{at}.kept", 0, weights if stays == "inputs" else patch * ins)
+    if carried and (stays == "outputs" or (number == 1 and stays == "inputs") or (rounds == 1 and stays == "weights")):
         raise RefusedError(f"{at}.kept", "values are kept for a step that does not occur")
     if "passing" in schedule and stays != "outputs":
         raise RefusedError(f"{at}.passing", "it is defined where outputs stay")
@@ -110,16 +110,16 @@ def check_conv(
     elif stays == "inputs":
         if columns != layer.width or channels != layer.outs or (images > 1 and rows != layer.height):
             raise RefusedError(f"{at}.tile", "rows of X stay at full width, for all channels; images stay whole")
-        loads = {"X": strips * layer.reads(layer.height), "W": number * weights - (number - 1) * kept}
+        loads = {"X": strips * layer.reads(layer.height), "W": number * weights - (number - 1) * carried}
         one_pass = pixels * sums + read <= ins * square * read + sums
-        held = (patch * ins + kept) * read + (pixels * sums + read if one_pass else ins * square * read + sums)
+        held = (patch * ins + carried) * read + (pixels * sums + read if one_pass else ins * square * read + sums)
     else:
         if images != layer.batch or rows != layer.height:
             raise RefusedError(f"{at}.tile", "while weights stay, all rows of all images pass")
-        if kept and columns != layer.width:
+        if carried and columns != layer.width:
             raise RefusedError(f"{at}.kept", "values of X are kept at full width only")
-        loads = {"X": rounds * strips * layer.reads(layer.height) - (rounds - 1) * kept, "W": weights}
-        there = ins * square * channels + ins * layer.kernel * layer.reads(columns) + kept
+        loads = {"X": rounds * strips * layer.reads(layer.height) - (rounds - 1) * carried, "W": weights}
+        there = ins * square * channels + ins * layer.kernel * layer.reads(columns) + carried
         held = there * read + sums
     fits(held, capacity, widths, at)
     return ScheduleTraffic({**loads, "Y": 0}, {"Y": layer.batch * layer.height * layer.width * layer.outs}, held)
@@ -157,16 +157,16 @@ def _capacity_of_outputs(layer: _Layer, tile: tuple[int, ...], passing: dict[str
     high, wide = layer.reads(rows), layer.reads(columns)
     pixels, patch = images * rows * columns, images * high * wide
     shared = square * channels if passing["shared"] == "W" else patch
-    beside = [read * (min(patch, square * channels) + 1 if pixels > 1 else 2)]
+    extra = [read * (min(patch, square * channels) + 1 if pixels > 1 else 2)]
     if turned and passing["shared"] == "W":  # units are channels of W; each is stored for all images of the group
         several = images > 1
         part = read * turned * (group * high * wide if several else layer.reads(group) * wide)
         let_go = sums * group * columns * (rows if several else 1)
-        beside += [part + read * turned * square * unit - let_go * (unit - 1) for unit in (1, channels)]
+        extra += [part + read * turned * square * unit - let_go * (unit - 1) for unit in (1, channels)]
     elif turned:  # units are rows of images, stored in all channels of the group
         part, let_go = read * turned * group * square, sums * group * columns
         for image in (0, images - 1):
             for row in (0, rows - 1):
                 loaded = read * turned * wide * (image * high + layer.reads(row + 1))
-                beside.append(part + loaded - let_go * (image * rows + row))
-    return pixels * channels * sums + read * resident * shared + max(beside)
+                extra.append(part + loaded - let_go * (image * rows + row))
+    return pixels * channels * sums + read * resident * shared + max(extra)

@@ -8,10 +8,10 @@ many. With q of its products done a slice has partial values that take
 
     min(K, R, 2 sqrt(u v q), 2 sqrt(u v (M - q)))
 
-(a row done and one not begun: all columns; a column done and one not begun: all rows; none done: r rows and c columns
-begun with r c >= q; else all begun, and the same of those not done). What of these is not held is in a gap, of columns
-at its own price, of rows that are cells at twice that. So with gaps a and b layer s, of a + b < s <= min(K, R + a), is
-held while q and M - q are at least (s - 1)^2 / (4 u v), rounded down, plus 1.
+(a row done and one not initialised: all columns; a column done and one not initialised: all rows; none done: r rows and
+c columns initialised with r c >= q; else all initialised, and the same of those not done). What of these is not held is
+in a gap, of columns at its own price, of rows that are cells at twice that. So with gaps a and b layer s, of a + b < s
+<= min(K, R + a), is held while q and M - q are at least (s - 1)^2 / (4 u v), rounded down, plus 1.
 
 At a moment of a layer let mu streamed values be in memory, D1 + D2 = M - mu not, D1 of them used by the slice. With s'
 = S / z, d drops and as many loads as the numbers at both ends require are owed, beside mu held at the end,
@@ -44,16 +44,16 @@ from .lines import logarithm
 from .reading import RefusedError, choice, fields, fraction
 from .statement import ClaimedWidths, Workload
 
-PARTS = 2048
+SHARES = 2048
 STRIPS = 16
-STRIP_PARTS = 40
+STRIP_SHARES = 40
 HALVINGS = 5
 MAX_CELLS = 2500
 _BITS = 96
 _UNIT = 1 << _BITS
 
 
-@lru_cache(maxsize=4 * PARTS + 1)
+@lru_cache(maxsize=4 * SHARES + 1)
 def _ln(n: int) -> tuple[int, int]:
     """2^96 ln n from below and above."""
     low, high = logarithm(n)
@@ -104,15 +104,15 @@ class _Proof:
 
     @property
     def products(self) -> int:
-        return self.grid.products * self.grid.streamed * PARTS // self.capacity
+        return self.grid.products * self.grid.streamed * SHARES // self.capacity
 
     def begins(self, s: int) -> int:
         """Products done before layer s is there, in parts, from above."""
         over, under = (s - 1) ** 2 + 4 * self.grid.pair, 4 * self.grid.pair * self.capacity
-        return -(-over * self.grid.streamed * PARTS // under)
+        return -(-over * self.grid.streamed * SHARES // under)
 
-    def strip(self, first: int, last: int, moved: bool) -> _Strip:
-        further = (0, self.grid.rows) if moved else (0,)
+    def strip(self, first: int, last: int, is_moved: bool) -> _Strip:
+        further = (0, self.grid.rows) if is_moved else (0,)
         return _Strip(last + 1 - first, tuple((self.begins(first + r), self.begins(last + r)) for r in further))
 
     def runs(self) -> Iterator[tuple[int, int, bool]]:
@@ -122,12 +122,12 @@ class _Proof:
         while highest and (highest - 1) ** 2 // (4 * grid.pair) + 1 > grid.products // 2:
             highest -= 1
         own = min(highest, grid.rows)
-        moved = max(0, min(own, highest - grid.rows)) if grid.cells else 0
-        for low, high, follow in ((1, moved, True), (moved + 1, own, False)):
+        is_moved = max(0, min(own, highest - grid.rows)) if grid.cells else 0
+        for low, high, follow in ((1, is_moved, True), (is_moved + 1, own, False)):
             if low > high:
                 continue
             size, grown = high + 1 - low, self.begins(high + (grid.rows if follow else 0)) - self.begins(low)
-            many = min(STRIPS, grown // STRIP_PARTS + 1)
+            many = min(STRIPS, grown // STRIP_SHARES + 1)
             for i in range(many):
                 first, end = low + size * i // many, low + size * (i + 1) // many
                 if first < end:
@@ -165,8 +165,8 @@ class _Proof:
         """What the first and the last layer of a strip have at the corners, from below."""
         low, high, x, y = cell
         behind = self.products - high - y  # the least D2
-        here = _bounds(PARTS - low, x - late, y - early)
-        there = _bounds(PARTS - low, behind - late, self.products - low - x - early)
+        here = _bounds(SHARES - low, x - late, y - early)
+        there = _bounds(SHARES - low, behind - late, self.products - low - x - early)
         last = []
         for mu in (low, high):
             for d in (x, y):
@@ -178,21 +178,25 @@ class _Proof:
         return [(owed + gain) // parts for owed in last], [owed // parts for owed in last]
 
 
-def _bounds(room: int, least: int, most: int) -> tuple[int, int, int]:
+def _bounds(capacity: int, least: int, most: int) -> tuple[int, int, int]:
     """h, its slope in d and its slope in mu, from below, for d from least to most and s' - mu = room or less."""
     if least <= 0:
         return 0, 0, 0
 
     def slope(d: int) -> int:
-        return _UNIT // min(max(room - d, d), PARTS // 2) if 2 * d > room else _UNIT // (room - d)
+        return _UNIT // min(max(capacity - d, d), SHARES // 2) if 2 * d > capacity else _UNIT // (capacity - d)
 
-    by_mu = min(_UNIT // room, _UNIT // (room - least) + -_UNIT // room) if 2 * least < room else _UNIT // room
-    if 2 * least <= room:
-        h = _ln(room)[0] - _ln(room - least)[1]
-    elif 2 * least <= PARTS:
-        h = _ln(4 * least)[0] - _ln(room)[1]
+    by_mu = (
+        min(_UNIT // capacity, _UNIT // (capacity - least) + -_UNIT // capacity)
+        if 2 * least < capacity
+        else _UNIT // capacity
+    )
+    if 2 * least <= capacity:
+        h = _ln(capacity)[0] - _ln(capacity - least)[1]
+    elif 2 * least <= SHARES:
+        h = _ln(4 * least)[0] - _ln(capacity)[1]
     else:
-        h = _ln(2 * PARTS)[0] - _ln(room)[1] + (2 * least - PARTS) * _UNIT // PARTS
+        h = _ln(2 * SHARES)[0] - _ln(capacity)[1] + (2 * least - SHARES) * _UNIT // SHARES
     return h, min(slope(least), slope(most)), by_mu
 
 
@@ -210,7 +214,7 @@ def by_visits(workload: Workload, widths: ClaimedWidths, capacity: int, proof: A
 
 def _prove(claim: _Proof, at: str) -> None:
     """All mu and D1, those with D1 <= D2, which is the same exchanged."""
-    products, held = claim.products, min(PARTS, claim.products + 1)
+    products, held = claim.products, min(SHARES, claim.products + 1)
     size = 1 << max(held, products // 2 + 1).bit_length()
     cells, seen = [(0, size, 0, size)], 0
     while cells:
@@ -221,7 +225,7 @@ def _prove(claim: _Proof, at: str) -> None:
         if claim.holds(cell):
             continue
         if seen > MAX_CELLS or (high - low, y - x) == (1, 1):
-            where = f"{low} / {PARTS} of what fits is held and {x} are used and dropped"
+            where = f"{low} / {SHARES} of what fits is held and {x} are used and dropped"
             raise RefusedError(at, f"it could not be proved that a slice moves so much where {where}")
         mean, middle = (low + high) // 2, (x + y) // 2
         long = high - low >= y - x

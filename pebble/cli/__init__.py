@@ -168,7 +168,9 @@ def _usage() -> str:
     width, columns = max(len(name) for name in COMMANDS), shutil.get_terminal_size((100, 24)).columns
     purpose = "For a GPU kernel: prove how little data it must move, show how much each tile order moves."
     example = "example: pebble compare gemm -m 8192 -n 8192 -k 8192 --gpu a100-sxm4-40gb"
-    kept = f"Loops are compiled when first needed and kept in {os.environ[VARIABLE]}; {VARIABLE} names another folder."
+    cached = (
+        f"Loops are compiled when first needed and kept in {os.environ[VARIABLE]}; {VARIABLE} names another folder."
+    )
     lines = [
         "usage: pebble COMMAND ...",
         "",
@@ -183,7 +185,7 @@ def _usage() -> str:
             for purpose, commands in _GROUPS.items()
         ),
         _fitted("`pebble COMMAND --help` explains one; every command takes --json.", columns, ""),
-        _fitted(kept, columns, ""),
+        _fitted(cached, columns, ""),
         _fitted(example, columns),
     ]
     return "\n".join(lines)

@@ -47,7 +47,7 @@ def add_parameters(
             parser.add_argument(parameter.option, dest=dest, metavar=parameter.metavar, help=shown)
 
 
-def given_parameters(args: argparse.Namespace) -> dict[str, Any]:
+def explicit_parameters(args: argparse.Namespace) -> dict[str, Any]:
     """What was given of them, by keyword."""
     result = {
         key.removeprefix("parameter_"): value for key, value in vars(args).items() if key.startswith("parameter_")
@@ -91,14 +91,14 @@ def workload_of(args: argparse.Namespace) -> Workload:
     UnknownNameError
         An unknown family, model, layer or data type.
     """
-    return read_workload(args.workload, given_parameters(args))
+    return read_workload(args.workload, explicit_parameters(args))
 
 
 def optional_workload(args: argparse.Namespace, argument: str = "WORKLOAD") -> Workload | None:
     """The workload, if ``argument`` was given; errors as `workload_of`, and shapes without it."""
     if args.workload is not None:
         return workload_of(args)
-    for name in given_parameters(args):
+    for name in explicit_parameters(args):
         option = f"-{name}" if len(name) == 1 else f"--{name.replace('_', '-')}"
         example = "gemm" if argument == "WORKLOAD" else f"{argument} gemm"
         raise InputError(f"{option}: got it without {argument}, expected one beside it, such as {example}.")
@@ -153,7 +153,7 @@ def read_dag_argument(args: argparse.Namespace) -> tuple[str, Dag]:
     """The DAG that the arguments describe, and a line that names it; errors as `read_dag_source`."""
     from pebble.reports.dags import read_dag_source
 
-    return read_dag_source(args.dag, given_parameters(args), unit_weights=args.unit_weights)
+    return read_dag_source(args.dag, explicit_parameters(args), unit_weights=args.unit_weights)
 
 
 _WHERE = ("gpu", "machine", "cache")
@@ -216,8 +216,8 @@ def kernel(args: argparse.Namespace) -> dict[str, Any]:
     """The same, and the kernel's options, those that were given."""
     options = vars(args)
     result = {key: value for key in (*_WHERE, *_KERNEL) if (value := options.get(key)) is not None}
-    wide = options.get("accumulate")
-    return result if wide is None else result | {"accumulators": wide}
+    accumulate = options.get("accumulate")
+    return result if accumulate is None else result | {"accumulators": accumulate}
 
 
 def seconds(option: str, text: str) -> float:

@@ -148,8 +148,8 @@ def print_judgement(result: Judgement) -> None:
         for b, w in ((measured.read_bytes, "read"), (measured.write_bytes, "written"))
         if b is not None
     ]
-    apart = ", ".join(parts) or "reads and writes not apart"
-    say(f"measured       {format_bytes(measured.dram_bytes or 0)}: {apart}")
+    split = ", ".join(parts) or "reads and writes not apart"
+    say(f"measured       {format_bytes(measured.dram_bytes or 0)}: {split}")
     bound = result.bound
     whose = "nothing this chip runs moves less" if compared.chip else "no order of this kernel moves less"
     held = format_capacity(bound.capacity.bytes)
@@ -206,7 +206,7 @@ def _why_below(result: Judgement) -> str:
 
 def print_dims(result: Recovered) -> None:
     """A model's dimensions."""
-    say, dims = _output.say, result.found
+    say, dims = _output.say, result.dimensions
     say(result.summary())
     say(f"counters{' and grids' * dims.by_grid} of {len(dims.samples)} lengths, {_agreement(dims)}")
     rows = [

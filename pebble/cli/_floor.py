@@ -39,7 +39,7 @@ def print_floor(floor: TimeFloor, verdict: str, dtype: str) -> None:
     if floor.warm_seconds < floor.seconds:
         say(
             f"warm       {format_seconds(floor.warm_seconds)} if the caches before DRAM "
-            f"({format_capacity(floor.kept_bytes)}) are full of what is needed at the start and of dirty "
+            f"({format_capacity(floor.resident_bytes)}) are full of what is needed at the start and of dirty "
             "lines at the end",
             "  ",
         )

@@ -74,15 +74,15 @@ def table(headers: Sequence[str], rows: Iterable[Sequence[str]], left: int = 1, 
     space = width() if sys.stdout.isatty() or os.environ.get("COLUMNS") else sys.maxsize
     widths = [max(len(row[i]) for row in cells) for i in range(len(headers))]
     shown = list(range(len(headers)))
-    kept = sorted((i for i in shown[1:] if headers[i] in keep), key=lambda i: keep.index(headers[i]))
+    columns = sorted((i for i in shown[1:] if headers[i] in keep), key=lambda i: keep.index(headers[i]))
     # what goes first: numbers from the right, then further columns of text
-    others = sorted((i for i in shown[1:] if i not in kept), key=lambda i: (i >= left, i))
+    others = sorted((i for i in shown[1:] if i not in columns), key=lambda i: (i >= left, i))
     least = min(2, len(shown))
     while others and len(shown) > least and _across(widths, shown) > space:
         shown.remove(others.pop())
     cut = [min(width, _SHORTEST_NAMES.get(left, 12)) if i < left else width for i, width in enumerate(widths)]
-    while kept and len(shown) > least and _across(cut, shown) > space:
-        shown.remove(kept.pop())
+    while columns and len(shown) > least and _across(cut, shown) > space:
+        shown.remove(columns.pop())
     for i in sorted((i for i in shown if i < left), key=lambda i: -widths[i]):
         widths[i] = max(cut[i], widths[i] - max(0, _across(widths, shown) - space))
     if (over := _across(widths, shown) - space) > 0:

@@ -54,9 +54,9 @@ def tell_patience_of(
     tell_patience(workload, target, walks, runs(target), in_part=False)
 
 
-def runs_beside(kernel: SimulatedKernel) -> float:
+def simulations_per_order(kernel: SimulatedKernel) -> float:
     """How many simulations an order takes where it runs free and through one LRU, too."""
-    return 1.0 + sum(_RUNS[name] for name in kernel.beside)
+    return 1.0 + sum(_RUNS[name] for name in kernel.other_caches)
 
 
 def _rounded(seconds: float) -> str:

@@ -104,13 +104,13 @@ def run(args: argparse.Namespace) -> int:
 
 def _say_less(result: SmBound, proved: int) -> None:
     """Where the certificate proves less than the bound, say so; and that it is about any split."""
-    bound = result.found["lower_bound"]["elements"]
+    bound = result.answer["lower_bound"]["elements"]
     if proved < bound:
         print(
             f"note: the certificate proves {proved:,} elements, not {bound:,}, which counts whole values",
             file=sys.stderr,
         )
-    if result.found["balanced_bound"]["elements"] > bound:
+    if result.answer["balanced_bound"]["elements"] > bound:
         print("note: the certificate is of the bound for any split, not of the balanced one", file=sys.stderr)
 
 

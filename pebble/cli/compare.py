@@ -38,7 +38,7 @@ from pebble.cli._arguments import (
 from pebble.cli._floor import add_time_arguments, print_energy, print_floor
 from pebble.cli._look import add_look_arguments, check_figure, write_figure
 from pebble.cli._output import schedules_bar
-from pebble.cli._ranking import print_short, print_verdict, ranking_bar, runs_beside, tell_patience_of
+from pebble.cli._ranking import print_short, print_verdict, ranking_bar, simulations_per_order, tell_patience_of
 from pebble.cli._sms import add_buffer_arguments, print_sm_comparison
 from pebble.families import kernel_family
 from pebble.reports.exact import ExactComparison
@@ -83,7 +83,7 @@ def run(args: argparse.Namespace) -> int:
         return _rank(args)
     dram = args.level != "l2" and args.buffers in (None, "single")
     if dram and not args.exact:
-        tell_patience_of(workload_of(args), args.schedules, args.schedule, runs_beside, **kernel(args))
+        tell_patience_of(workload_of(args), args.schedules, args.schedule, simulations_per_order, **kernel(args))
     limit = None if args.time_limit is None else seconds("--time-limit", args.time_limit)
     stop = threading.Event()
     with interruptible(stop) if args.exact else nullcontext(), _progress(args.exact) as show:
@@ -229,14 +229,14 @@ def _print_schedules(result: Comparison) -> None:
             f"{t.hit_rate:.1%}",
             f"{result.ratio(t.dram_bytes):.2f}",
             *([format_seconds(times[t.order], max(times.values())).split()[0]] if times else []),
-            *(f"{traffic[t.order] / scale:,.1f}" for traffic in result.beside.values()),
+            *(f"{traffic[t.order] / scale:,.1f}" for traffic in result.other_caches.values()),
             *([] if t.saved_bytes is None else [f"{t.saved_bytes / scale:,.1f}"]),
         ]
         for t, tied in ((tied[0], tied) for tied in result.equals)
     ]
     header = ["schedule", f"read {mb}", f"write {mb}", f"total {mb}", "L2 hit", "x bound"]
     header += [f"{'sustained' if again else 'modelled'} {unit}"] if times else []
-    header += [f"{_HEADS.get(name, name)} {mb}" for name in result.beside]
+    header += [f"{_HEADS.get(name, name)} {mb}" for name in result.other_caches]
     header += [f"saved {mb}"] if any(t.saved_bytes is not None for t in result.orders) else []
     print(_output.table(header, rows, keep=(f"total {mb}", "x bound")))
     for tied in result.equals:

@@ -20,7 +20,7 @@ from pebble.cli._arguments import (
     add_kernel_arguments,
     add_machine_arguments,
     add_workload_arguments,
-    given_parameters,
+    explicit_parameters,
     kernel,
     optional_workload,
 )
@@ -48,10 +48,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--tensor-parallel", metavar="N", type=int, help=f"{FORMAT}: GPUs that share an expert (1)")
     add_machine_arguments(parser)
     add_kernel_arguments(parser)
-    parser.set_defaults(**dict.fromkeys(_UNLESS_GIVEN))
+    parser.set_defaults(**dict.fromkeys(_OVERRIDES))
 
 
-_UNLESS_GIVEN = ("stages", "blocks_per_sm", "policy", "execution", "cluster", "seed")
+_OVERRIDES = ("stages", "blocks_per_sm", "policy", "execution", "cluster", "seed")
 
 
 def run(args: argparse.Namespace) -> int:
@@ -84,7 +84,7 @@ def run(args: argparse.Namespace) -> int:
 
 def _run_moe(args: argparse.Namespace) -> int:
     """Write the configurations of a model's experts, under the name that vLLM looks for."""
-    given = given_parameters(args)
+    given = explicit_parameters(args)
     extra = [name for name in given if name != "dtype"]
     if args.gpu is None or args.workload is not None or extra:
         raise InputError(f"--format {FORMAT}: expected MODEL --gpu SKU, such as mixtral-8x7b --gpu h100.")

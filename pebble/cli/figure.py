@@ -24,7 +24,7 @@ from typing import Any
 from pebble.api.drawn import FIGURES
 from pebble.api.figures import FigureOptions, check_data_path, figure
 from pebble.cli import _output
-from pebble.cli._arguments import add_workload_arguments, given_parameters, optional_workload
+from pebble.cli._arguments import add_workload_arguments, explicit_parameters, optional_workload
 from pebble.cli._look import add_look_arguments, look_arguments
 from pebble.errors import InputError, UnknownNameError
 
@@ -65,7 +65,7 @@ def run(args: argparse.Namespace) -> int:
     if args.data is not None:
         check_data_path(args.data)
     look = look_arguments(args)
-    if args.workload is None and given_parameters(args) and "workload" not in FIGURES[args.name][1]:
+    if args.workload is None and explicit_parameters(args) and "workload" not in FIGURES[args.name][1]:
         raise InputError(f"{args.name}: got the shape of a workload, which this figure does not take; leave it out.")
     options: dict[str, Any] = {key: vars(args)[key] for key in FigureOptions.__annotations__}
     result = figure(args.name, optional_workload(args), **look, **options)

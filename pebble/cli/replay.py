@@ -16,7 +16,7 @@ import threading
 
 from pebble.api.games import replay
 from pebble.cli import _output
-from pebble.cli._arguments import add_dag_arguments, family_help, given_parameters, seconds
+from pebble.cli._arguments import add_dag_arguments, explicit_parameters, family_help, seconds
 from pebble.cli._sms import add_buffer_arguments
 from pebble.reports.solve import shown, shown_memories
 from pebble.system.clock import interruptible
@@ -48,13 +48,13 @@ def run(args: argparse.Namespace) -> int:
             time_limit=limit,
             stop=stop,
             **memories,
-            **given_parameters(args),
+            **explicit_parameters(args),
         )
     code = 130 if stop.is_set() else 0 if result.legal else 5
     if args.json:
         _output.print_report(result)
         return code
-    say, spec = _output.say, result.found
+    say, spec = _output.say, result.replayed
     say(f"{result.label}, {shown_memories(result.capacity, result.buffers)}, {result.game.variant}")
     if spec.illegal is not None or spec.played is None:
         say(str(spec.illegal))

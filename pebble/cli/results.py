@@ -70,7 +70,7 @@ def run(args: argparse.Namespace) -> int:
     if result.exported is not None:
         _output.say(f"exported: {result.exported}")
     else:
-        _print(result, _SHOWN_ROWS if args.limit is None else len(result.found))
+        _print(result, _SHOWN_ROWS if args.limit is None else len(result.values))
     return 0
 
 
@@ -80,7 +80,7 @@ def _print(result: Results, most: int) -> None:
         print("\nno rows")
     for kind in dict.fromkeys(row.get("kind") for row in rows):
         _print_alike([row for row in rows if row.get("kind") == kind], plain=len(rows) == 1 or "kind" not in rows[0])
-    if len(result.found) > most:
+    if len(result.values) > most:
         _output.say(f"note: the first {most} rows; --limit shows more, --export writes all")
 
 

@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, Any
 
 from pebble.api.games import solve
 from pebble.cli import _output
-from pebble.cli._arguments import add_dag_arguments, family_help, given_parameters
+from pebble.cli._arguments import add_dag_arguments, explicit_parameters, family_help
 from pebble.cli._output import stages
 from pebble.cli._sms import add_buffer_arguments
 from pebble.errors import GapOpenError, InfeasibleError, InputError
@@ -112,7 +112,7 @@ def run(args: argparse.Namespace) -> int:
                     progress=show,
                     stop=stop,
                     **memories,
-                    **given_parameters(args),
+                    **explicit_parameters(args),
                 )
         except InfeasibleError as error:
             if args.json:

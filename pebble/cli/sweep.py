@@ -94,7 +94,7 @@ def _progress() -> Iterator[Callable[[Progress], None]]:
         task = bar.add_task("starting", total=None)
 
         def show(now: Progress) -> None:
-            bar.update(task, total=now.tasks, completed=now.kept + now.computed, description=_pace(now))
+            bar.update(task, total=now.tasks, completed=now.stored + now.computed, description=_pace(now))
 
         yield show
 
@@ -106,7 +106,7 @@ def _lines() -> Callable[[Progress], None]:
         nonlocal spec
         if time.monotonic() - spec >= _LINE_SECONDS:
             spec = time.monotonic()
-            done = f"{now.kept + now.computed:,} of {now.tasks:,} tasks"
+            done = f"{now.stored + now.computed:,} of {now.tasks:,} tasks"
             print(f"pebble: {done}, {_pace(now)}", file=sys.stderr, flush=True)
 
     return show

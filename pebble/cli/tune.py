@@ -105,14 +105,14 @@ def run(args: argparse.Namespace) -> int:
 
 def _save(result: Tuning, path: str) -> None:
     """Write the best schedule, or the best of those that have a table, and say which."""
-    kept = result.best_table
-    if kept is None:
+    table = result.best_table
+    if table is None:
         raise InputError("--save: no schedule that was found has a table; it writes nothing.")
-    result.save(path, kept)
+    result.save(path, table)
     which = ""
-    if kept is not result.best:
-        over = kept.worst.dram_bytes / result.best.worst.dram_bytes - 1
-        which = f", the best of those that have one: tile {kept.kernel.tile}, {kept.name}, which moves {over:.1%} "
+    if table is not result.best:
+        over = table.worst.dram_bytes / result.best.worst.dram_bytes - 1
+        which = f", the best of those that have one: tile {table.kernel.tile}, {table.name}, which moves {over:.1%} "
         which += f"more than {result.best.name}, of which there is none"
     print(f"table: {path}{which}", file=sys.stderr)
 
@@ -169,8 +169,8 @@ def _print_otherwise(result: Tuning) -> None:
         say(f"under {name:<11}{_under(result, i)}")
     for b in result.beyond:
         say(f"{b.what}: {format_bytes(b.best_bytes)}, the common order {format_bytes(b.baseline_bytes)}")
-    for kept in result.set_asides:
-        say(_pinned(result, kept))
+    for table in result.set_asides:
+        say(_pinned(result, table))
     for launch in _least_launches(result):
         s = launch.schedule
         traffic, ranked = format_bytes(launch.traffic.dram_bytes), format_bytes(s.traffic[0].dram_bytes)
@@ -185,8 +185,8 @@ def _under(result: Tuning, at: int) -> str:
     here = best.traffic[at]
     value = "" if objective.name == BYTES else f"{objective.text(best.values[at])}, "
     over = best.values[at] / least.values[at] - 1
-    beside = f", {over:.1%} above {least.name}, tile {least.kernel.tile}" if over else ", the least there"
-    return f"{value}{format_bytes(here.dram_bytes)}, {format_bytes(here.dram_read_bytes)} of it read{beside}"
+    excess = f", {over:.1%} above {least.name}, tile {least.kernel.tile}" if over else ", the least there"
+    return f"{value}{format_bytes(here.dram_bytes)}, {format_bytes(here.dram_read_bytes)} of it read{excess}"
 
 
 def _print_table(result: Tuning, top: int) -> None:
@@ -241,18 +241,18 @@ def _time(timed: TunedTime) -> str:
     )
 
 
-def _pinned(result: Tuning, kept: SetAside[Tuned]) -> str:
+def _pinned(result: Tuning, table: SetAside[Tuned]) -> str:
     """What a set-aside saves, and how to run it."""
-    s, plain, traffic = kept.schedule, kept.schedule.traffic[0].dram_bytes, kept.traffic.dram_bytes
+    s, plain, traffic = table.schedule, table.schedule.traffic[0].dram_bytes, table.traffic.dram_bytes
     if (s.name, s.kernel.tile) == (result.best.name, result.best.kernel.tile):
-        which, how = "the best", f"`python best.py {kept.flag}`"
+        which, how = "the best", f"`python best.py {table.flag}`"
     else:
         which = f"tile {s.kernel.tile}, {s.name},"
-        file = "the table of --save-pinned" if kept is result.set_aside else "the order by its name"
-        how = f"export {file}, `python pinned.py {kept.flag}`"
+        file = "the table of --save-pinned" if table is result.set_aside else "the order by its name"
+        how = f"export {file}, `python pinned.py {table.flag}`"
     return (
-        f"pinned: {which} moves {format_bytes(traffic)} with {kept.operand} in up to {kept.share:.0%} of L2 set aside, "
-        f"{format_bytes(plain)} without (saves {format_bytes(plain - traffic)}): {how}"
+        f"pinned: {which} moves {format_bytes(traffic)} with {table.operand} in up to {table.share:.0%} of L2 set "
+        f"aside, {format_bytes(plain)} without (saves {format_bytes(plain - traffic)}): {how}"
     )
 
 

@@ -52,7 +52,7 @@ def read_tables(path: str, content: bytes) -> tuple[list[CsvTable], list[str]]:
         No table at all.
     """
     tables: list[CsvTable] = []
-    beside: list[str] = []
+    remarks: list[str] = []
     delimiter, bare = ",", False  # a table whose cells are not quoted, as a spreadsheet saves it
     lines = decode(content).replace("\0", "").replace("\r\n", "\n").replace("\r", "\n").split("\n")
     for record, whole in _records(lines):
@@ -65,11 +65,11 @@ def read_tables(path: str, content: bytes) -> tuple[list[CsvTable], list[str]]:
         is_row = record.startswith('"') or (bare and (record[:1].isdigit() or record.startswith(delimiter)))
         cells = _cells(record, delimiter) if is_row else None
         if cells is None or len(cells) < 2:
-            beside.append(record)
+            remarks.append(record)
         elif not tables and _is_bare_row(cells):
             tables.append(CsvTable(list(NO_HEADER), [cells]))
         elif not tables:
-            beside.append(record)
+            remarks.append(record)
         elif whole:
             tables[-1].rows.append(cells)
         else:
@@ -78,10 +78,10 @@ def read_tables(path: str, content: bytes) -> tuple[list[CsvTable], list[str]]:
         tables[-1].open_end = True
     if not tables:
         raise InputError(
-            f"{shown(path)}: there is no table of Nsight Compute in it{_what_it_says(beside)}; expected a .ncu-rep, or "
-            "what `ncu --csv` or `ncu --import FILE.ncu-rep --csv --page raw` prints."
+            f"{shown(path)}: there is no table of Nsight Compute in it{_what_it_says(remarks)}; expected a .ncu-rep, "
+            "or what `ncu --csv` or `ncu --import FILE.ncu-rep --csv --page raw` prints."
         )
-    return tables, beside
+    return tables, remarks
 
 
 def _what_it_says(lines: list[str]) -> str:

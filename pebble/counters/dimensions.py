@@ -335,7 +335,7 @@ def _integers(
 ) -> Iterator[tuple[int, int]]:
     """Multiples of `STEP` within four standard deviations of what the counters say, the nearest of each first."""
     mean = {name: sum(values) / len(values) for name, values in logs.items()}
-    wide = exp(4 * spread / sqrt(len(next(iter(logs.values())))))
+    factor = exp(4 * spread / sqrt(len(next(iter(logs.values())))))
     seen: set[tuple[int, int]] = set()
     for size in sizes:
         n_free = exp(mean["store_sectors"]) * SECTOR_BYTES / size
@@ -344,8 +344,8 @@ def _integers(
         else:
             products = [exp(mean["load_sectors"]) * SECTOR_BYTES * side / (2 * size) for side in sides]
         for product in products:
-            for n in _multiples(n_free / wide, n_free * wide):
-                for k in _multiples(product / n / wide, product / n * wide):
+            for n in _multiples(n_free / factor, n_free * factor):
+                for k in _multiples(product / n / factor, product / n * factor):
                     if (n, k) not in seen and len(seen) < _MOST_INTEGERS:
                         seen.add((n, k))
                         yield n, k

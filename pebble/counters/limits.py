@@ -209,22 +209,22 @@ def _verdict(units: Mapping[str, float], pipes: Mapping[str, float], rate: float
     if share >= (TELLS_ALONE if unsaid else NEAR_PEAK):
         if most == "dram_percent":
             others = said.replace(f", DRAM {share:.1f} %", "")
-            beside = f" ({others})" if others != said else ""
-            return "dram", f"DRAM, at {share:.1f} % of its peak{beside}: fewer bytes make it faster"
+            context = f" ({others})" if others != said else ""
+            return "dram", f"DRAM, at {share:.1f} % of its peak{context}: fewer bytes make it faster"
         kind, what = "cache", f"{_UNITS[most]}, at {share:.1f} % of its peak"
         if most == "sm_percent":
             kind, pipe = _pipe_of(share, pipes)
             what = f"the SMs, at {share:.1f} % of their peak ({pipe})"
         of_dram = ", ".join(([] if dram is None else [f"{dram:.1f} % of its peak"]) + [traffic] * bool(traffic))
         whether = "and nearly DRAM" if dram is not None and dram >= NEAR_PEAK else "not DRAM"
-        beside = f" ({of_dram})" if of_dram else ""
+        context = f" ({of_dram})" if of_dram else ""
         # fills from DRAM are work of the caches too, none of the SMs'
         gain = (
             f"fewer DRAM bytes alone make it at most {100 / min(share, 100):.2f}x as fast"
             if most == "sm_percent"
             else "fewer DRAM bytes help as far as they ease the caches too"
         )
-        return kind, f"{what}, {whether}{beside}: {gain}"
+        return kind, f"{what}, {whether}{context}: {gain}"
     if dram is None or dram >= NEAR_PEAK:
         return "unknown", f"not told{': ' * bool(said)}{said}{' of the peak' * bool(said)}{ask}"
     if unsaid:

@@ -43,7 +43,7 @@ def read_profile(path: str | Path) -> Profile:
     if is_binary or name.lower().endswith(".ncu-rep"):
         drafts, container, notes = read_ncu_rep(name)
         return _profile(name, "ncu-rep", drafts, notes, [], container)
-    tables, beside = read_tables(name, read_bytes(name, "report: "))
+    tables, remarks = read_tables(name, read_bytes(name, "report: "))
     style, notes = _style(tables)
     drafts = []
     for table in tables:
@@ -61,17 +61,22 @@ def read_profile(path: str | Path) -> Profile:
     layout = "long" if tables[0].is_long else "wide"
     if any(draft.rounded for draft in drafts):
         notes.append("scaled units (Mbyte, ms) are printed rounded; `ncu --print-units base` prints whole numbers")
-    return _profile(name, layout, drafts, notes, beside)
+    return _profile(name, layout, drafts, notes, remarks)
 
 
 def _profile(
-    path: str, layout: str, drafts: list[Draft], notes: list[str], beside: list[str], container: Container | None = None
+    path: str,
+    layout: str,
+    drafts: list[Draft],
+    notes: list[str],
+    remarks: list[str],
+    container: Container | None = None,
 ) -> Profile:
     if not drafts:
         cut = "the file is damaged or cut off, and " if container is not None and not container.whole else ""
         raise InputError(f"{shown(path)}: {cut}it holds no launch of a kernel; expected a report of at least one.")
     launches = tuple(draft.launch() for draft in drafts)
-    return Profile(path, layout, launches, tuple(dict.fromkeys(notes)), tuple(beside), container)
+    return Profile(path, layout, launches, tuple(dict.fromkeys(notes)), tuple(remarks), container)
 
 
 def _style(tables: list[CsvTable]) -> tuple[Style, list[str]]:

@@ -146,10 +146,10 @@ def read_shapes(launch: MeasuredLaunch, rows: int | None = None, cols: int | Non
                         rests_on = (*rests, f"K from {' and '.join(by)}") if by else tuple(rests)
                         result.setdefault((m, n, k), (len(by), ShapeReading(m, n, k, tile, size, factor, rests_on)))
     most = max((votes for votes, _ in result.values()), default=0)
-    kept = [reading for votes, reading in result.values() if votes == most]
+    readings = [reading for votes, reading in result.values() if votes == most]
     usual = (2, 4, 1, 8) if (launch.value("tensor_percent") or 0) >= 1 else (4, 2, 1, 8)
-    kept.sort(key=lambda r: (r.factor, usual.index(r.out_bytes), max(r.m, r.n) / min(r.m, r.n)))
-    return tuple(kept[:MOST_READINGS])
+    readings.sort(key=lambda r: (r.factor, usual.index(r.out_bytes), max(r.m, r.n) / min(r.m, r.n)))
+    return tuple(readings[:MOST_READINGS])
 
 
 def _factors(launch: MeasuredLaunch, size: int) -> tuple[int, ...]:

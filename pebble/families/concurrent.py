@@ -73,4 +73,4 @@ def simulate_concurrent(
     single = ATTENTION.program(attention, attention_schedule, replace(config, sms=sms))
     two = FFN.program(ffn, ffn_schedule, replace(config, sms=ffn_sms, tile=ffn_tile))
     name = f"{attention_schedule.name} on {sms} SMs beside {ffn_schedule.name} on {ffn_sms}"
-    return simulate_trace(name, config.trace(single.beside(two)), config.cache_bytes, config.policy)
+    return simulate_trace(name, config.trace(single.concurrent_with(two)), config.cache_bytes, config.policy)

@@ -36,7 +36,7 @@ The variants:
   cell that is evicted costs a store and a load. A cell is complete, and may be an operand, when all its updates are
   done. A value with a single task is an ordinary value, so on a DAG without cells ``in-place`` is ``one-shot``.
   A cell may have a ``partial_weight`` besides its weight, as an accumulator in fp32 of a result in bf16 has: while it
-  is begun and not complete it weighs that, held, loaded or stored, and every update needs that much room for it.
+  is initialised and not complete it weighs that, held, loaded or stored, and every update needs that much room for it.
 
 What holds between the models of memories, with S per SM, where every task is done once (tests hold the solvers to it):
 

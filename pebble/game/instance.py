@@ -95,7 +95,8 @@ class Game:
         Must be complete and blue at the end.
     tasks : tuple of Task
     partial_weights : tuple of int
-        Room and transfer cost of each item while it is begun and not complete, at least its weight; none: its weight.
+        Room and transfer cost of each item while it is initialised and not complete, at least its weight; none: its
+        weight.
 
     Raises
     ------

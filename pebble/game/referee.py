@@ -14,7 +14,7 @@ not-connected      copy between SMs that cannot reach each other, or from an SM 
 source-not-red     copy of a value that the source does not hold
 operand-not-red    computation with an operand out of this fast memory
 incomplete         computation with an operand that still has updates to come
-cell-not-red       update of a begun (or initially blue) cell that is not in this fast memory
+cell-not-red       update of an initialised (or initially blue) cell that is not in this fast memory
 computed-twice     the variant computes once, and the task was done before
 order              a task that must come earlier is not done
 source             slide from a value that is not an operand, or without one
@@ -157,7 +157,7 @@ class _Board:
         self.done = [False] * len(game.tasks)
         self.initialised = list(game.is_input)  # holds or held a value: the next update needs it red
         self.left = [len(tasks) for tasks in game.updates]
-        self.weights = list(game.weights)  # as they are now: a cell that is begun and not complete may weigh more
+        self.weights = list(game.weights)  # as they are now: a cell that is initialised and not complete may weigh more
         self.loads, self.stores, self.copies, self.computations, self.held, self.peak = (
             [0] * self.memories for _ in range(6)
         )
@@ -248,7 +248,7 @@ class _Board:
                 raise self.refuse("already-red", node, f"computation of a value that is in {self.where(sm)} already")
         elif self.initialised[target] and not red[target]:
             raise self.refuse(
-                "cell-not-red", node, f"its cell {game.names[target]!r} is begun and not in {self.where(sm)}"
+                "cell-not-red", node, f"its cell {game.names[target]!r} is initialised and not in {self.where(sm)}"
             )
         grows = game.partial_weights[target] - (self.weights[target] if red[target] else 0)
         if move.op == "slide":

@@ -215,8 +215,8 @@ class _Reader:
             return "creation", [], None, True
         if name in _MAKERS:
             kind, operands, workload, counted = _MAKERS[name](self._view, node, out)
-            beside = [view for view in sources if view not in operands]
-            reads = [*(use(view) for view in operands), *(use(view, beside=True) for view in beside)]
+            extra = [view for view in sources if view not in operands]
+            reads = [*(use(view) for view in operands), *(use(view, extra=True) for view in extra)]
             return kind, reads, workload, counted
         if name == "scaled_dot_product_attention":
             return self._attention(node, sources, out)

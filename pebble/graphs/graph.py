@@ -40,7 +40,7 @@ class Use:
 
     tensor: str
     elements: int
-    beside: bool = False  #: no operand of the operation's workload
+    extra: bool = False  #: no operand of the operation's workload
     masked: bool = False  #: all of it, but for what a mask hides
 
 
@@ -186,7 +186,7 @@ class Builder:
     tensors: dict[str, Tensor] = field(default_factory=dict)
     views: dict[str, View] = field(default_factory=dict)
     operations: list[Operation] = field(default_factory=list)
-    moved_nothing: int = 0
+    view_operations: int = 0
     overwritten: dict[str, int] = field(default_factory=dict)
 
     def tensor(self, name: str, shape: Shape, dtype: str, width: int, role: str) -> None:
@@ -198,7 +198,7 @@ class Builder:
         """Another look at it; ``elements`` where fewer are shown than the shapes tell."""
         shown = min(source.elements, prod(shape)) if elements is None else elements
         self.views[name] = View(source.tensor, shape, source.dtype, shown)
-        self.moved_nothing += 1
+        self.view_operations += 1
 
     def pieces(self, names: Sequence[str], source: View, shapes: Sequence[Shape]) -> None:
         """Views of one tensor that share nothing."""
@@ -209,7 +209,7 @@ class Builder:
                 continue
             self.tensors[name] = Tensor(name, prod(shape), stored.width, stored.role, stored.name)
             self.views[name] = View(name, shape, source.dtype, prod(shape))
-        self.moved_nothing += 1
+        self.view_operations += 1
 
     def operation(
         self,
@@ -237,7 +237,7 @@ class Builder:
         """What was made."""
         uses = tuple(Use(v.tensor, v.elements) for v in (self.views[name] for name in outputs))
         operations = tuple(self.operations)
-        return Graph(self.name, self.tensors, operations, uses, self.moved_nothing, self.overwritten)
+        return Graph(self.name, self.tensors, operations, uses, self.view_operations, self.overwritten)
 
 
 def masked(view: View) -> Use:
@@ -245,6 +245,6 @@ def masked(view: View) -> Use:
     return Use(view.tensor, 0, masked=view.elements > 0)
 
 
-def use(view: View, elements: int | None = None, beside: bool = False) -> Use:
+def use(view: View, elements: int | None = None, extra: bool = False) -> Use:
     """All that a view shows is read, or so many elements."""
-    return Use(view.tensor, view.elements if elements is None else min(elements, view.elements), beside)
+    return Use(view.tensor, view.elements if elements is None else min(elements, view.elements), extra)

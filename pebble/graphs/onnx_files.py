@@ -131,7 +131,7 @@ class _Reader:
             if given.get("transA", 0):
                 a = View(a.tensor, a.shape[::-1], a.dtype, a.elements)
             workload = shapes.product(a, b, made, transposed=bool(given.get("transB", 0)))
-            return "product", [use(a), use(b), *(use(view, beside=True) for view in sources[2:])], workload, True
+            return "product", [use(a), use(b), *(use(view, extra=True) for view in sources[2:])], workload, True
         if op == "Einsum":
             return "product", everything, shapes.einsum(given["equation"].decode(), sources, made), True
         if op == "Conv":
@@ -139,7 +139,7 @@ class _Reader:
             dims = len(w.shape) - 2
             stride, dilation = given.get("strides", [1] * dims), given.get("dilations", [1] * dims)
             workload = shapes.convolution(x, w, made, stride, dilation, given.get("group", 1))
-            return "convolution", [use(x), use(w), *(use(v, beside=True) for v in sources[2:])], workload, False
+            return "convolution", [use(x), use(w), *(use(v, extra=True) for v in sources[2:])], workload, False
         if op in ("MaxPool", "AveragePool"):
             kernel = list(given["kernel_shape"])
             stride, pads = list(given.get("strides", [1] * len(kernel))), given.get("pads", [0] * 2 * len(kernel))

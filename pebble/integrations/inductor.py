@@ -79,13 +79,13 @@ def reduced(choices: Sequence[Any], kernel_inputs: Any, keep: int) -> list[Any]:
     gpu, workload = sku_of(torch.cuda.get_device_name(kernel_inputs.device())), _product(kernel_inputs)
     if gpu is None or workload is None:
         return list(choices)
-    kept: list[Any] = []
+    survivors: list[Any] = []
     for _, same in groupby(choices, key=lambda choice: choice.template.uid):
         of_template = list(same)
         if all(name in of_template[0].params.to_kwargs() for name in (*_TILE, "GROUP_M")):
             of_template = _best(of_template, gpu, workload, keep)
-        kept += of_template
-    return kept
+        survivors += of_template
+    return survivors
 
 
 def _product(kernel_inputs: Any) -> Workload | None:

@@ -176,14 +176,14 @@ def prune(
         raise InputError(f"keep: got {keep}, expected a share such as 0.05, or a number of configurations such as 4.")
     sku = None if gpu is None else load_machine(gpu).sku
 
-    def kept(configs: list[C], named_args: Values, **others: Any) -> list[C]:
+    def pruned(configs: list[C], named_args: Values, **others: Any) -> list[C]:
         values = {**named_args, **others}
         most = round(keep) if keep >= 1 else max(2, ceil(keep * len(configs)))
         result = _read(kernel, sku, dtype, [{**values, **_parameters(config)} for config in configs])
         best = None if result is None else fastest_launches(*result, most)
         return [configs[i] for i in best] if best else configs
 
-    return kept
+    return pruned
 
 
 def _parameters(config: TunedConfig) -> dict[str, Any]:

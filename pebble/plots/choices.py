@@ -172,14 +172,14 @@ def fusion(ffn: Ffn, points: int = 24, least: int = 2**20, most: int = 2**29) ->
     """Evaluate the curves from ``least`` to ``most`` bytes."""
     width = ffn.narrowest_bytes
     caches = tuple(round(least * (most / least) ** (i / (points - 1)) / 128) * 128 for i in range(points))
-    bound, apart, fused, separate = [], [], [], []
+    bound, each_alone, fused, separate = [], [], [], []
     for cache in caches:
         bound.append(FFN.lower_bound(ffn, cache // width).bytes)
-        apart.append(separate_bound(FFN.accounting(ffn), cache // width).bytes)
+        each_alone.append(separate_bound(FFN.accounting(ffn), cache // width).bytes)
         schedules = ffn_schedules(ffn, FastMemory.of_values(cache // ffn.widest_bytes, ffn))
         fused.append(min(s.bytes for s in schedules if s.family != "unfused"))
         separate.append(min(s.bytes for s in schedules if s.family == "unfused"))
-    return Fusion(ffn, caches, tuple(bound), tuple(apart), tuple(fused), tuple(separate))
+    return Fusion(ffn, caches, tuple(bound), tuple(each_alone), tuple(fused), tuple(separate))
 
 
 def plot_fusion(result: Fusion, ax: Axes) -> Axes:

@@ -194,11 +194,11 @@ def ski_slope(gemm: Gemm, orders: Sequence[str] = ORDERS, sms: int = 108, points
     order_caches = tuple(_step(2**20, _MOST_CACHE, i, 2 * points) for i in range(2 * points + 1))
     lines = [cache // LINE_BYTES for cache in order_caches]
     config = KernelConfig(tile, sms, 1, order_caches[-1])
-    found_orders = {
+    best_orders = {
         name: curve_of(name, GEMM.trace(gemm, parse_order(name), config, False), "lru", lines).dram_bytes
         for name in orders
     }
-    return SkiSlope(gemm, caches, lower, upper, kernel_lower, published, refuted, order_caches, found_orders, sms)
+    return SkiSlope(gemm, caches, lower, upper, kernel_lower, published, refuted, order_caches, best_orders, sms)
 
 
 def _step(first: int, last: int, i: int, steps: int) -> int:
@@ -223,10 +223,10 @@ def plot_ski_slope(slope: SkiSlope, ax: Axes) -> Axes:
     ax.plot(mib, kernel, color="black", lw=2, label="kernel bound: cache and SMs")
     for name, values in slope.published.items():
         verdict = " (refuted here)" if name in slope.refuted else ""
-        kept = [(x, v) for x, v in zip(mib, drawn(values), strict=True) if v > 0]
-        if kept:
+        points = [(x, v) for x, v in zip(mib, drawn(values), strict=True) if v > 0]
+        if points:
             ax.plot(
-                *zip(*kept, strict=True), color=GREY, lw=1, ls=_PUBLISHED[name], label=f"published: {name}{verdict}"
+                *zip(*points, strict=True), color=GREY, lw=1, ls=_PUBLISHED[name], label=f"published: {name}{verdict}"
             )
     at = [c / 2**20 for c in slope.order_caches]
     for (name, values), (colour, dashes) in zip(slope.orders.items(), _ORDER_STYLES, strict=False):

@@ -1,5 +1,5 @@
 """The argument of segments: one as a box with its three projections, why few values allow only so much work; and a
-real schedule cut into them, touched = held + loaded + begun.
+real schedule cut into them, touched = held + loaded + initialised.
 """
 
 from __future__ import annotations
@@ -132,7 +132,7 @@ class Segment:
 
     products: int  #: multiply-adds in it
     #: values touched in it, by how they came to be there: in fast memory at its start, loaded first in it, or (of C)
-    #: begun in it
+    #: initialised in it
     held: int
     loaded: int
     initialised: int
@@ -167,7 +167,9 @@ def cut_schedule(schedule: ExplicitProduct, segments: int) -> list[Segment]:
     def close() -> None:
         nonlocal loads, stores, since
         kinds = list(origin.values())
-        results.append(Segment(since, kinds.count("held"), kinds.count("loaded"), kinds.count("begun"), loads, stores))
+        results.append(
+            Segment(since, kinds.count("held"), kinds.count("loaded"), kinds.count("initialised"), loads, stores)
+        )
         loads = stores = since = 0
         origin.clear()
         at_start.clear()
@@ -191,7 +193,9 @@ def cut_schedule(schedule: ExplicitProduct, segments: int) -> list[Segment]:
             for value in touched:
                 if value not in origin:
                     new = value[0] == "C" and value[1] not in initialised_before and value not in red
-                    origin[value] = "begun" if new else "held" if value in at_start and value not in fresh else "loaded"
+                    origin[value] = (
+                        "initialised" if new else "held" if value in at_start and value not in fresh else "loaded"
+                    )
             initialised_before.add((i, j))
             red.add(("C", (i, j)))
             done += 1
@@ -211,7 +215,7 @@ def plot_segments(schedule: ExplicitProduct, segments: int, ax: Axes) -> Axes:
     for values, colour, label in (
         ([s.held for s in cut], GREY, "held at the start"),
         ([s.loaded for s in cut], BLUE, "loaded"),
-        ([s.initialised for s in cut], GREEN, "begun (C)"),
+        ([s.initialised for s in cut], GREEN, "initialised (C)"),
     ):
         ax.bar(at, values, bottom=bottom, color=colour, width=0.8, label=label)
         bottom = [b + v for b, v in zip(bottom, values, strict=True)]

@@ -29,7 +29,11 @@ from pebble.timing.modelled import ModelledTime
 
 _TERA = 1e12
 _TITLE_WIDTH = 42
-_LEAST_SPAN, _APART, _BELOW = 100, 1.05, 30  # of operations per byte; of two names; room below for names, in TFLOPS
+_LEAST_SPAN, _LEAST_RATIO, _BELOW = (
+    100,
+    1.05,
+    30,
+)  # of operations per byte; of two names; room below for names, in TFLOPS
 _NAMED, _NAMED_NARROW = 14, 3
 _TOP, _LINE = 0.8, 0.08  # where the first name stands, and how far the next, in heights of the axes
 _LAST_NARROW, _LINE_NARROW = 0.1, 0.19  # in a column: of the last name, and a name takes two lines
@@ -86,11 +90,11 @@ def _name(ax: Axes, orders: Sequence[Point], peak: float) -> None:
     named = _labels(orders, _NAMED_NARROW if narrow else _NAMED)
     if not narrow:
         named.reverse()
-    beside = [ax.transAxes.inverted().transform(ax.transData.transform((p.intensity, peak)))[0] for _, p in named]
+    marks = [ax.transAxes.inverted().transform(ax.transData.transform((p.intensity, peak)))[0] for _, p in named]
     line = _LINE_NARROW if narrow else _LINE
     top = _LAST_NARROW + line * (len(named) - 1) if narrow else _TOP
     for number, (name, point) in enumerate(named):
-        at = (min(beside) - 0.03 if narrow else max(beside) + 0.03), top - number * line
+        at = (min(marks) - 0.03 if narrow else max(marks) + 0.03), top - number * line
         ax.annotate(
             _two_lines(name) if narrow else name, (point.intensity, point.operations_per_second / _TERA), at,
             textcoords="axes fraction", fontsize=6.5, ha="right" if narrow else "left", va="center",
@@ -107,9 +111,9 @@ def _labels(orders: Sequence[Point], most: int) -> list[tuple[str, Point]]:
     """Names for at most so many places, by rising intensity; orders near each other share one, which counts them."""
     groups: list[list[Point]] = []
     span = max((p.intensity for p in orders), default=1.0) / min((p.intensity for p in orders), default=1.0)
-    apart = 1.0 if len(orders) <= most else max(_APART, span ** (1 / most))
+    ratio = 1.0 if len(orders) <= most else max(_LEAST_RATIO, span ** (1 / most))
     for point in sorted(orders, key=lambda p: (p.intensity, p.name)):
-        if groups and point.intensity < apart * groups[-1][0].intensity:
+        if groups and point.intensity < ratio * groups[-1][0].intensity:
             groups[-1].append(point)
         else:
             groups.append([point])
@@ -125,7 +129,7 @@ def roofline_figure(result: Roofline) -> Figure:
 
 
 _MILLI = 1e3
-_FAR_APART = 6  # the worst split over the first done, from where the splits that matter would be one line
+_MOST_SPREAD = 6  # the worst split over the first done, from where the splits that matter would be one line
 
 
 @dataclass(frozen=True)
@@ -162,7 +166,7 @@ def plot_concurrent(result: SharedTimes, ax: Axes | None = None) -> Axes:
     ax.plot(at, [time.seconds * _MILLI for _, time in result.splits], color="black", lw=2, alpha=0.5, label="both done")
     ax.axhline(result.in_turn * _MILLI, color=RED, lw=1.2, ls="--", label="one after the other, all SMs each")
     ax.axhline(result.least * _MILLI, color=GREY, lw=1, ls=":", label="busiest resource of both")
-    logarithmic = value_axis(ax.yaxis, times, crushing=_FAR_APART)
+    logarithmic = value_axis(ax.yaxis, times, crushing=_MOST_SPREAD)
     if not logarithmic:
         ax.set_ylim(bottom=0)
     ax.set_xlabel(f"SMs of the second, of {result.sms}")

@@ -150,7 +150,7 @@ def _of_parts(statement: Statement, schedule: PartSchedule) -> dict[str, Any] | 
 def _tiles(schedule: ConvSchedule) -> dict[str, Any]:
     tile = [schedule.images, schedule.rows, schedule.columns, schedule.channels]
     more = {"passing": asdict(schedule.passing)} if schedule.passing.channels else {}
-    return {"kind": "convolution", "stays": schedule.stays, "tile": tile, "kept": schedule.kept, **more}
+    return {"kind": "convolution", "stays": schedule.stays, "tile": tile, "kept": schedule.carried, **more}
 
 
 def _remainder(schedule: BandsWithRemainder) -> dict[str, Any]:
@@ -182,8 +182,8 @@ def _parameters(schedule: Explicit | ExplicitProduct | ChainPlan | Kernel) -> di
         case FusedSchedule():
             kind = "kernels with row state" if schedule.family == ROW_STATE else "kernels"
             return {"kind": kind, "kernels": [_parameters(kernel) for kernel in schedule.kernels]}
-        case LatentSchedule(apart=FusedSchedule() as apart):
-            return _parameters(apart)
+        case LatentSchedule(separate=FusedSchedule() as separate):
+            return _parameters(separate)
         case LatentSchedule(rows=rows):
             return {"kind": "latent panels", "rows": rows} if rows else {"kind": "latents stay"}
         case Kernel(name="softmax"):
@@ -198,12 +198,12 @@ def _blocks(schedule: BlockedProduct) -> dict[str, Any]:
     rows = nest.rows
     steps = nest.cols > 1
     across = [
-        nest.kept_across(nest.bp, nest.bq) if steps and rows > 1 else 0,
-        nest.kept_across(nest.height(rows - 1), nest.bq) if steps else 0,
+        nest.carried_across(nest.bp, nest.bq) if steps and rows > 1 else 0,
+        nest.carried_across(nest.height(rows - 1), nest.bq) if steps else 0,
     ]
     turns = {0: rows > 2, 1: rows > 3, 2: rows > 1}
     at = {0: 0, 1: 1, 2: rows - 2}
-    down = [nest.kept_down(at[i], nest.width(nest.turn_column(at[i]))) if turns[i] else 0 for i in range(3)]
+    down = [nest.carried_down(at[i], nest.width(nest.turn_column(at[i]))) if turns[i] else 0 for i in range(3)]
     return {
         "kind": "blocks",
         "stationary": schedule.stationary,
@@ -283,7 +283,7 @@ def _bands(plan: ChainPlan) -> dict[str, Any]:
                 "extent": band.extent,
                 "count": count,
                 "blocks": band.blocks,
-                "stay": [band.kept_first, band.kept_second],
+                "stay": [band.carried_first, band.carried_second],
                 "kept": [0 if element.leave.vectors else element.values for element in handed],
                 **more,
             }

@@ -59,11 +59,11 @@ def sm_certificate(given: Accounting, capacity: int, buffers: BufferModel) -> di
     spec, sms = of_sms(given), buffers.sms
     single, proof = _as_one(spec, sms * capacity)
     model: dict[str, Any] = {"kind": buffers.kind}
-    ways = groupings(buffers.net) if buffers.kind == "connected" else (Grouping(1, (Fraction(0),)),)
-    arcs = {way.sms: _apart(spec, way.sms * capacity) for way in ways if way.sms < sms}
+    cases = groupings(buffers.net) if buffers.kind == "connected" else (Grouping(1, (Fraction(0),)),)
+    arcs = {grouping.sms: _single_memory(spec, grouping.sms * capacity) for grouping in cases if grouping.sms < sms}
     result = {sms: single, **{size: max(single, spec.groups * proof.elements) for size, proof in arcs.items()}}
-    value, multipliers = best_program([result[way.sms] for way in ways], ways, buffers.omega)
-    used = {way.sms: y for way, y in zip(ways, multipliers, strict=True) if y}
+    value, multipliers = best_program([result[grouping.sms] for grouping in cases], cases, buffers.omega)
+    used = {grouping.sms: y for grouping, y in zip(cases, multipliers, strict=True) if y}
     if buffers.kind == "connected":
         model |= {"omega": str(buffers.omega), "topology": buffers.topology}
     ring = buffers.kind == "connected" and buffers.topology == "ring"
@@ -94,7 +94,7 @@ def _as_one(problem: Accounting, capacity: int) -> tuple[int, dict[str, Any]]:
     return problem.groups * best.elements, best.claim()
 
 
-def _apart(problem: Accounting, capacity: int) -> Segments:
+def _single_memory(problem: Accounting, capacity: int) -> Segments:
     """The best segment bound over the reals, which are concave."""
     pieces: list[Piece] = [replace(piece, whole_numbers=False) for piece in problem.of(Piece)]
     return max((piece.bound(capacity) for piece in pieces), key=lambda proof: proof.elements)

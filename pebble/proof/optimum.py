@@ -192,9 +192,9 @@ def positions_proof(game: CheckedGame, cost: int, until: float) -> tuple[int, di
                 continue
             if len(best) > MAX_POSITIONS or time.monotonic() > until:
                 return None
-            for price, gone, x in moves.moves(position):
-                if excess + price < limit:
-                    meet(moves.after(position, gone, x), excess + price)
+            for step_cost, gone, x in moves.moves(position):
+                if excess + step_cost < limit:
+                    meet(moves.after(position, gone, x), excess + step_cost)
     width = ceil_div(len(game.names), 8)
     parts = [POSITIONS_MAGIC]
     if not best:  # the start alone shows it; a list has at least one entry

@@ -188,7 +188,7 @@ def potential_proof(game: Game, checkable: CheckedGame, until: float) -> tuple[i
         return None
     reds, undones, values = built
     products = Products(m, n, k, checkable.capacity)
-    wide_r, wide_m, _ = record_bytes(products)
+    bytes_r, bytes_m, _ = record_bytes(products)
     rows: dict[tuple[int, int], bytes] = {}
     for number, (red, undone) in enumerate(zip(reds, undones, strict=True)):
         rows[products.key(red, undone)] = values[number].tobytes()
@@ -196,7 +196,7 @@ def potential_proof(game: Game, checkable: CheckedGame, until: float) -> tuple[i
             return None
     parts = [MAGIC]
     for red, undone in sorted(rows):
-        parts += [red.to_bytes(wide_r, "little"), undone.to_bytes(wide_m, "little"), rows[red, undone]]
+        parts += [red.to_bytes(bytes_r, "little"), undone.to_bytes(bytes_m, "little"), rows[red, undone]]
     start = rows[0, 0][products.offset[m * n] + m * n * k - k * m * n]
     proof = {"method": "potential", "m": m, "n": n, "k": k, "values": list(shape.items), "records": len(rows)}
     return m * n + start, proof, b"".join(parts)

@@ -141,9 +141,9 @@ class Audit(Report):
             if workload not in known:
                 known[workload] = _bound(workload, self.gpu)
             bound, name = known[workload]
-            beside = graph.bytes_of([use for use in operation.reads if use.beside])
-            if bound + beside > traffic:
-                traffic, theorem = bound + beside, name
+            extra = graph.bytes_of([use for use in operation.reads if use.extra])
+            if bound + extra > traffic:
+                traffic, theorem = bound + extra, name
             adds = workload.multiply_adds if operation.counted else 0
             if graph.needed.get(operation.name) == "all":
                 part, once = self._part(operation, workload, bound)
@@ -154,7 +154,7 @@ class Audit(Report):
         """Bytes of the operation's values that a theorem adds in the graph, none where it shares an operand; and
         whether values must be computed once."""
         graph = self.graph
-        operands = [use for use in operation.reads if not use.beside]
+        operands = [use for use in operation.reads if not use.extra]
         names = [use.tensor for use in operands]
         if any(graph.tensors[name].parent or len(graph.readers[name]) > 1 or name in graph.stored for name in names):
             return 0, False

@@ -247,5 +247,5 @@ def bound_workload(
     if sms is not None:
         processors = whole("--sms", sms, 1, MAX_SMS)
     known = known_of(workload, capacity.elements, capacity.schedules(workload), processors, recompute, capacity.memory)
-    beside = tuple((o, family.lower_bound(workload, o.elements, recompute, o.memory)) for o in others)
-    return Bound(workload, target, capacity, *known, beside, recompute, sums, energy)
+    other_bounds = tuple((o, family.lower_bound(workload, o.elements, recompute, o.memory)) for o in others)
+    return Bound(workload, target, capacity, *known, other_bounds, recompute, sums, energy)

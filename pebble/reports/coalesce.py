@@ -21,21 +21,22 @@ class CoalescingReport(Report):
 
     Attributes
     ----------
-    found : Coalescing
+    result : Coalescing
         Requests, sectors, and their bounds.
     contiguous : Coalescing
         The same values by full warps side by side.
     """
 
-    found: Coalescing
+    result: Coalescing
     contiguous: Coalescing
 
     question = "coalesce"
+    old_names = (("found", "result"),)
 
     @property
     def pattern(self) -> Pattern:
         """What was asked."""
-        return self.found.pattern
+        return self.result.pattern
 
     @property
     def first_request_bytes(self) -> list[int]:
@@ -43,7 +44,7 @@ class CoalescingReport(Report):
         return [int(place) for place in first_request(self.pattern)]
 
     def summary(self) -> str:
-        f = self.found
+        f = self.result
         return (
             f"{f.requests:,} requests, {f.sectors:,} sectors ({format_ratio(f.sectors_per_request)} a request), "
             f"{f.efficiency:.1%} of the bytes moved are asked for"
@@ -59,7 +60,7 @@ class CoalescingReport(Report):
                 "sectors_per_request": item.sectors_per_request,
                 "efficiency": item.efficiency,
             }
-            for name, item in (("pattern", self.found), ("contiguous", self.contiguous))
+            for name, item in (("pattern", self.result), ("contiguous", self.contiguous))
         ]
 
     def document(self) -> dict[str, Any]:
@@ -70,12 +71,12 @@ class CoalescingReport(Report):
                 "offset_bytes": p.offset_bytes, "pitch": p.row_values,
                 "threads": list(p.threads) if p.threads else None, "each": list(p.each),
             },
-            "requests": self.found.requests,
-            "sectors": self.found.sectors,
-            "sectors_per_request": self.found.sectors_per_request,
-            "efficiency": self.found.efficiency,
-            "least_sectors": self.found.least_sectors,
-            "most_sectors": self.found.most_sectors,
+            "requests": self.result.requests,
+            "sectors": self.result.sectors,
+            "sectors_per_request": self.result.sectors_per_request,
+            "efficiency": self.result.efficiency,
+            "least_sectors": self.result.least_sectors,
+            "most_sectors": self.result.most_sectors,
             "contiguous": {"requests": self.contiguous.requests, "sectors": self.contiguous.sectors},
             "first_request_bytes": self.first_request_bytes,
         }  # fmt: skip
@@ -90,7 +91,7 @@ class CoalescingReport(Report):
         """The first request, and sectors against the distance of lanes."""
         from pebble.plots.ncu import coalescing_figure
 
-        return coalescing_figure(self.found, self.summary())
+        return coalescing_figure(self.result, self.summary())
 
 
 def coalesced(pattern: Pattern) -> CoalescingReport:

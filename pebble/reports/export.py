@@ -166,7 +166,7 @@ def export(
                 f"export: got {got}, expected SCHEDULE WORKLOAD and where it runs, or a saved table (.json) alone, "
                 "which says itself what it is for."
             )
-        table = own.found
+        table = own.tile_table
         check_table(table)
     else:
         check_options(options, KernelOptions.__optional_keys__, "export")
@@ -187,8 +187,8 @@ def _saved(path: str | Path) -> TileTable:
     own = own_schedule(str(path))
     if not isinstance(own, FixedTable):
         raise InputError(f"--also: got {path}, expected tables that were saved as .json.")
-    check_table(own.found)
-    return own.found
+    check_table(own.tile_table)
+    return own.tile_table
 
 
 def _time_note(format: str, table: TileTable) -> list[str]:

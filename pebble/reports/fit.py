@@ -209,6 +209,6 @@ def why_not(tile: str, fit: Fit) -> Refusal:
         return Refusal(*got, f"it needs {over}", "use fewer stages, a smaller tile or fewer blocks per SM")
     if over.limit.startswith(("threads", "blocks")):
         return Refusal("--blocks-per-sm", f"{fit.blocks_per_sm} of tile {tile}", f"they need {over}", "use fewer")
-    kept = format_capacity(needs.accumulator_bytes)
-    why = f"with {kept} of fp32 accumulators a block it needs {over}"
+    sums = format_capacity(needs.accumulator_bytes)
+    why = f"with {sums} of fp32 accumulators a block it needs {over}"
     return Refusal("--tile", tile, why, "use a smaller tile or fewer blocks per SM")

@@ -79,7 +79,7 @@ class Comparison(Report):
         What a reader must know of the assumptions.
     complete : bool
         False when the simulation was interrupted.
-    beside : mapping of str to mapping of str to int
+    other_caches : mapping of str to mapping of str to int
         What each schedule moves, in bytes, if one thing were otherwise: ``lru``, through one LRU of the nominal L2 size
         in place of the chip's own model; ``free`` in place of waves, or ``waves`` in place of free-running blocks.
     accumulator : str
@@ -106,7 +106,7 @@ class Comparison(Report):
     orders: tuple[Traffic, ...]
     notes: tuple[str, ...]
     complete: bool = True
-    beside: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
+    other_caches: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
     accumulator: str = "fp32"
     energy: str | None = None
     alternative_traffic: Mapping[str, Mapping[str, Traffic]] = field(default_factory=dict)
@@ -115,6 +115,7 @@ class Comparison(Report):
     ranking: Ranking | None = None
 
     question = "compare"
+    old_names = (("beside", "other_caches"),)
     table_keys = ("name", "dram_bytes", "ratio_to_lower_bound", "sustained_ms", "least_time_us")
 
     @property
@@ -153,7 +154,7 @@ class Comparison(Report):
     @property
     def lru_bytes(self) -> Mapping[str, int]:
         """What each schedule moves through one LRU of the nominal L2 size, where that is not the model."""
-        return self.beside.get("lru", {})
+        return self.other_caches.get("lru", {})
 
     def ratio(self, traffic_bytes: int) -> float:
         """Bytes over the trace bound."""
@@ -190,7 +191,7 @@ class Comparison(Report):
     @property
     def equals(self) -> tuple[tuple[Traffic, ...], ...]:
         """The simulated schedules, those that read, write and hit the same together, least traffic first."""
-        return self.together(lambda t: (t.hit_rate, *(traffic[t.order] for traffic in self.beside.values())))
+        return self.together(lambda t: (t.hit_rate, *(traffic[t.order] for traffic in self.other_caches.values())))
 
     def together(self, shown: Callable[[Traffic], Hashable]) -> tuple[tuple[Traffic, ...], ...]:
         """The simulated schedules, those alike in reads, writes and what else is shown together, least first."""
@@ -231,7 +232,7 @@ class Comparison(Report):
                 **(requested.to_json() if (requested := self.requested.get(t.order)) else dict.fromkeys(KEYS)),
                 **ranked_row(None if self.ranking is None else self.ranking.times.get(t.order)),
                 **({} if t.saved_bytes is None else {"saved_by_set_aside_bytes": t.saved_bytes}),
-                **{f"{name}_dram_bytes": traffic[t.order] for name, traffic in self.beside.items()},
+                **{f"{name}_dram_bytes": traffic[t.order] for name, traffic in self.other_caches.items()},
                 **({} if (least := self.least_seconds(t)) is None else {"least_time_us": least * MICRO}),
                 **({} if (energy := self.energy_of(t)) is None else energy.to_json()),
             }
@@ -336,11 +337,11 @@ def compare_kernels(
     family.check(workload, config)  # refused before any work is done for it
     trace = trace_bound(workload, kernel)
     held_bytes = config.cache_bytes + parse_policy(config.policy).last_level_bytes
-    wide = kernel.target.accumulator_bytes
-    cache = cache_capacity(Size(held_bytes, None, f"{held_bytes}B"), workload, wide)
+    held_sums = kernel.target.accumulator_bytes
+    cache = cache_capacity(Size(held_bytes, None, f"{held_bytes}B"), workload, held_sums)
     chip = None
     if kernel.target.machine is not None:
-        chip = bounded(workload, chip_capacity(kernel.target.machine, workload, wide))
+        chip = bounded(workload, chip_capacity(kernel.target.machine, workload, held_sums))
         if chip.capacity.bytes < trace.capacity.bytes or chip.bound.bytes > trace.bound.bytes:
             chip = None  # the kernel holds more than the chip has, which no bound of the chip is for
     separate = family.separate_bound(workload, trace.capacity.elements, trace.capacity.memory)
@@ -349,21 +350,21 @@ def compare_kernels(
     notes = [*kernel_notes(workload, kernel), *family.notes(residual)]
     if chip is None and kernel.target.machine is not None:
         notes.append(what_no_chip_holds(trace.capacity.bytes, kernel.target.machine))
-    if wide:
+    if held_sums:
         notes.append(f"the bounds and the best schedule are for partial sums in fp32: {PARTIAL_SUMS}")
     done, others, requested, ranked, complete = simulate_all(workload, kernel, chosen, residual, progress(len(chosen)))
-    beside = {name: {t.order: by_name[t.order].dram_bytes for t in done} for name, by_name in others.items()}
+    other_caches = {name: {t.order: by_name[t.order].dram_bytes for t in done} for name, by_name in others.items()}
     if kernel.target.machine is not None and peak_dram(kernel.target.machine) is not None:
         notes.append(BYTES_ALONE)
     notes += what_counters_do_not_see(done)
     if separate is not None:
         notes += what_stays_in_the_cache(done, separate.bytes)
-    for name, there in beside.items() if done else ():
+    for name, there in other_caches.items() if done else ():
         if name == "lru":
             notes.append(what_lru_ranks_first(there))
         else:
             notes.append(what_execution_changes({t.order: t.dram_bytes for t in done}, name, there))
-    notes += what_drifts(workload, kernel, [t.order for t in done], "free MB" if "free" in beside else "")
+    notes += what_drifts(workload, kernel, [t.order for t in done], "free MB" if "free" in other_caches else "")
     if not complete:
         notes.append(f"interrupted after {len(done)} schedule{'s' * (len(done) != 1)}; the rest are missing")
     return Comparison(
@@ -377,7 +378,7 @@ def compare_kernels(
         orders=tuple(sorted(done, key=lambda t: t.dram_bytes)),
         notes=tuple(notes),
         complete=complete,
-        beside=beside,
+        other_caches=other_caches,
         accumulator=sums,
         energy=energy,
         alternative_traffic=others,

@@ -31,51 +31,52 @@ class Recovered(Report):
 
     Attributes
     ----------
-    found : Dimensions
+    dimensions : Dimensions
     kernels : tuple of str
         Name of the kernel at each length; empty for a table of counters.
     """
 
-    found: Dimensions
+    dimensions: Dimensions
     kernels: tuple[str, ...] = ()
 
     question = "ncu dims"
+    old_names = (("found", "dimensions"),)
 
     @property
     def law(self) -> str:
         """How the counters grow, in words."""
-        square = square_products(self.found.laws)
-        return f"the counters are those of {square}" if square else "; ".join(law.text for law in self.found.laws)
+        square = square_products(self.dimensions.laws)
+        return f"the counters are those of {square}" if square else "; ".join(law.text for law in self.dimensions.laws)
 
     @property
     def ambiguous(self) -> bool:
         """More than one pair of widths is left."""
-        return self.found.ambiguous
+        return self.dimensions.ambiguous
 
     @property
     def notes(self) -> tuple[str, ...]:
         """What a reader must know of the answer."""
         names = tuple(dict.fromkeys(self.kernels))
         several = (f"kernels of {len(names)} names ({', '.join(names)}): a law is that of one kernel",)
-        return self.found.notes + several * (len(names) > 1)
+        return self.dimensions.notes + several * (len(names) > 1)
 
     def summary(self) -> str:
-        best = self.found.best
-        if not self.found.of_a_layer:
+        best = self.dimensions.best
+        if not self.dimensions.of_a_layer:
             return f"no layer fits: {self.law}"
         if best is None:
-            spec = {law.counter for law in self.found.laws}
+            spec = {law.counter for law in self.dimensions.laws}
             both = "store_sectors" in spec and len(spec) > 1
             why = f"nor do multiples of {STEP}" if both else "and the counters do not tell both widths"
             return f"no layer of a named model fits, {why}"
         if self.ambiguous:
-            fits = self.found.named or self.found.integers
-            count = len({(fit.n, fit.k) for fit in fits}) if self.found.named else self.found.integers_fitting
-            what = "layers of named models" if self.found.named else f"pairs of multiples of {STEP}"
+            fits = self.dimensions.named or self.dimensions.integers
+            count = len({(fit.n, fit.k) for fit in fits}) if self.dimensions.named else self.dimensions.integers_fitting
+            what = "layers of named models" if self.dimensions.named else f"pairs of multiples of {STEP}"
             return f"ambiguous: {count} {what} fit; the best has N = {best.n}, K = {best.k}"
         if not best.layers:
             return f"N = {best.n}, K = {best.k}, of no named model"
-        models = self.found.models
+        models = self.dimensions.models
         name, hidden, intermediate = models[0]
         alike = [other for other, *_ in models[1:]]
         same = f"; {', '.join(alike)} {'has' if len(alike) == 1 else 'have'} this layer too" if alike else ""
@@ -83,26 +84,28 @@ class Recovered(Report):
 
     def rows(self) -> list[dict[str, Any]]:
         """A row per layer that fits, those of named models first."""
-        return [_row(fit) for fit in (*self.found.named, *self.found.integers)]
+        return [_row(fit) for fit in (*self.dimensions.named, *self.dimensions.integers)]
 
     def document(self) -> dict[str, Any]:
         return {
             "samples": [
                 {"tokens": s.tokens, **{name: number(count) for name, count in s.counters.items()}, "blocks": s.blocks}
-                for s in self.found.samples
+                for s in self.dimensions.samples
             ],
             "kernels": list(self.kernels),
-            "relative_noise": self.found.spread,
+            "relative_noise": self.dimensions.spread,
             "ambiguous": self.ambiguous,
-            "of_a_layer": self.found.of_a_layer,
-            "laws": [{"counter": law.counter, "power": law.power, "spread": law.spread} for law in self.found.laws],
+            "of_a_layer": self.dimensions.of_a_layer,
+            "laws": [
+                {"counter": law.counter, "power": law.power, "spread": law.spread} for law in self.dimensions.laws
+            ],
             "law": self.law,
-            "grids_used": self.found.by_grid,
-            "best": _row(self.found.best) if self.found.best else None,
-            "models": [{"name": name, "hidden": h, "intermediate": i} for name, h, i in self.found.models],
-            "named": [_row(fit) for fit in self.found.named],
-            "integers": [_row(fit) for fit in self.found.integers],
-            "integers_fitting": self.found.integers_fitting,
+            "grids_used": self.dimensions.by_grid,
+            "best": _row(self.dimensions.best) if self.dimensions.best else None,
+            "models": [{"name": name, "hidden": h, "intermediate": i} for name, h, i in self.dimensions.models],
+            "named": [_row(fit) for fit in self.dimensions.named],
+            "integers": [_row(fit) for fit in self.dimensions.integers],
+            "integers_fitting": self.dimensions.integers_fitting,
             "notes": list(self.notes),
         }
 

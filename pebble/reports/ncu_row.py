@@ -141,8 +141,8 @@ def measured_row(
         options.setdefault("execution", "free")
     judged = judge(profile, workload, launches, [schedule or "row"], cold=cold, **options)
     main = judged.comparison.kernel.config.execution
-    kept = tuple(order for order in judged.orders if order.execution == main.name) if schedule else ()
-    judged = replace(judged, orders=kept)
+    compared = tuple(order for order in judged.orders if order.execution == main.name) if schedule else ()
+    judged = replace(judged, orders=compared)
     family, config = judged.workload.family, judged.comparison.kernel.config
     if family not in SHAPE_COLUMNS:
         raise InputError(f"row: got {family}, expected {', '.join(list(SHAPE_COLUMNS)[:3])}, the library's families.")

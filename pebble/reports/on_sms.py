@@ -98,7 +98,7 @@ def read_memory(
 
 
 @dataclass(frozen=True)
-class Beside:
+class Baseline:
     """A schedule in common use, replayed in the same game.
 
     Attributes
@@ -130,7 +130,7 @@ class Beside:
         }
 
 
-def common_beside(game: Game, capacity: int, buffers: BufferModel, most: int | None = None) -> list[Beside]:
+def common_baselines(game: Game, capacity: int, buffers: BufferModel, most: int | None = None) -> list[Baseline]:
     """Schedules in common use, cheapest first; none where the values of the game say nothing of a workload.
 
     ``most`` tasks of an SM are allowed; a schedule that does more is told all the same, for it needs no balance.
@@ -147,7 +147,7 @@ def common_beside(game: Game, capacity: int, buffers: BufferModel, most: int | N
         replayed = replay(game, pebbling)
         tasks = tuple(sm.computations for sm in replayed.per_sm)
         fits = most is None or max(tasks) <= most
-        results.append(Beside(name, replayed.cost, tasks, len(timeline(game, moves, buffers.sms)), fits))
+        results.append(Baseline(name, replayed.cost, tasks, len(timeline(game, moves, buffers.sms)), fits))
     return sorted(results, key=lambda single: (not single.fits, single.cost))
 
 

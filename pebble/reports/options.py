@@ -13,7 +13,7 @@ from pebble.models.machine import Machine
 
 LEVELS = ("dram", "l2")
 
-_ONE_MEMORY = "a workload and one memory between it and DRAM, whose bytes are counted"
+_MEMORY = "a workload and one memory between it and DRAM, whose bytes are counted"
 _BOUNDARY_OF_SMS = "--level l2 or --buffers"
 _A_WORKLOAD = "a workload (a DAG has no bytes and takes --capacity NUMBER)"
 _SIMULATED = "a kernel that is simulated"
@@ -25,7 +25,7 @@ MEANING: Mapping[str, str] = {
     "cache": _A_WORKLOAD,
     "sms": "a workload that runs on SMs",
     "recompute": "a workload (of a DAG --variant says it)",
-    "accumulators": _ONE_MEMORY,
+    "accumulators": _MEMORY,
     "accumulator": "a workload on a GPU and the boundary to DRAM, of which time is told",
     "energy": "a workload on a GPU and the boundary to DRAM, of which energy is told",
     "level": _A_WORKLOAD,

@@ -161,8 +161,8 @@ class Ranking:
         """The best of them, those in common use, and the worst."""
         baseline = kernel_family(self.workload).baseline
         common = {id(order) for order in self.orders if set(baseline).intersection(order.alike)}
-        kept = [*self.orders[:_BEST], self.best, self.orders[-1]]
-        return tuple(item for item in self.orders if id(item) in common or any(item is other for other in kept))
+        rows = [*self.orders[:_BEST], self.best, self.orders[-1]]
+        return tuple(item for item in self.orders if id(item) in common or any(item is other for other in rows))
 
     def to_json(self) -> dict[str, Any] | None:
         """The verdict as plain data; None where nothing was done."""
@@ -227,14 +227,14 @@ def rank_orders(
     kernel = advised_kernel(workload, **options)
     check_residual(workload, residual)
     family = kernel_family(workload)
-    chosen = named_schedules(workload, kernel, schedules, schedule)
+    orders = named_schedules(workload, kernel, schedules, schedule)
     family.check(workload, kernel.config)
     bound = trace_bound(workload, kernel)
     rates, power = rates_of(workload, kernel), power_of_kernel(workload, kernel)
 
     def run(same: Sequence[int]) -> Ranked:
-        single = chosen[same[0]]
-        alike = tuple(str(chosen[i].name) for i in same)
+        single = orders[same[0]]
+        alike = tuple(str(orders[i].name) for i in same)
         if rates is None:
             traffic = family.simulate(workload, single, kernel.config, residual).dram_bytes
             return Ranked(alike[0], traffic, None, alike)
@@ -244,15 +244,15 @@ def rank_orders(
     done: dict[int, Ranked] = {}
     left, in_part = 0, False
     try:
-        walks, in_part = _walks(workload, kernel, chosen, rates, power)
-        left = len(chosen) - sum(map(len, walks))
-        begin(kernel, [chosen[same[0]] for same in walks])
+        walks, in_part = _walks(workload, kernel, orders, rates, power)
+        left = len(orders) - sum(map(len, walks))
+        begin(kernel, [orders[same[0]] for same in walks])
         for walk, result in each(run, walks):
             done[walk] = result
             show(result.order)
     except KeyboardInterrupt:
         pass
-    return Ranking.of(workload, kernel, [done[walk] for walk in sorted(done)], bound, len(chosen), left)
+    return Ranking.of(workload, kernel, [done[walk] for walk in sorted(done)], bound, len(orders), left)
 
 
 def common_orders(workload: Workload, **options: Unpack[KernelOptions]) -> tuple[list[str], int]:
@@ -265,10 +265,10 @@ def common_orders(workload: Workload, **options: Unpack[KernelOptions]) -> tuple
 def likely_orders(workload: Workload, **options: Unpack[KernelOptions]) -> tuple[list[str], int]:
     """Of all orders the names of those that a short screen simulates, and how many it leaves out; errors as above."""
     kernel = advised_kernel(workload, **options)
-    chosen = named_schedules(workload, kernel, "all", None)
-    walks, _ = _walks(workload, kernel, chosen, rates_of(workload, kernel), power_of_kernel(workload, kernel))
-    names = [str(chosen[at].name) for at in sorted(at for walk in walks for at in walk)]
-    return names, len(chosen) - len(names)
+    orders = named_schedules(workload, kernel, "all", None)
+    walks, _ = _walks(workload, kernel, orders, rates_of(workload, kernel), power_of_kernel(workload, kernel))
+    names = [str(orders[at].name) for at in sorted(at for walk in walks for at in walk)]
+    return names, len(orders) - len(names)
 
 
 def ranking_of(result: Timing) -> Ranking:
@@ -279,11 +279,11 @@ def ranking_of(result: Timing) -> Ranking:
 
 
 def _walks(
-    workload: Workload, kernel: SimulatedKernel, chosen: Sequence[Any], rates: Rates | None, power: Power | None
+    workload: Workload, kernel: SimulatedKernel, orders: Sequence[Any], rates: Rates | None, power: Power | None
 ) -> tuple[list[list[int]], bool]:  # fmt: skip
     """Walks to simulate, and whether in part: all of them whole, or where that takes long as `pebble.advise` does."""
-    walks = walk_alike(workload, chosen, kernel.config)
-    first = [chosen[same[0]] for same in walks]
+    walks = walk_alike(workload, orders, kernel.config)
+    first = [orders[same[0]] for same in walks]
     if rates is None or line_loads(workload, kernel.config, first).whole <= _MOST_LINES:
         return walks, False
-    return worth_simulating(workload, kernel.config, chosen, rates, power), True
+    return worth_simulating(workload, kernel.config, orders, rates, power), True

@@ -61,9 +61,9 @@ def check_trace_of(workload: Workload, trace: Trace, path: str) -> None:
         values = sum(o.copies * o.rows * o.cols for o in there)
         widths = {o.element_bytes for o in there}
         if there and (values, widths) != (operand.elements, {operand.element_bytes}):
-            wide = " and ".join(map(str, sorted(widths)))
+            sizes = " and ".join(map(str, sorted(widths)))
             raise InputError(
-                f"--trace: got {path}, in which {operand.name} has {values:,} values of {wide} bytes, expected "
+                f"--trace: got {path}, in which {operand.name} has {values:,} values of {sizes} bytes, expected "
                 f"{operand.elements:,} of {operand.element_bytes} as in {workload.label}; name the workload of the "
                 "trace, or none."
             )

@@ -29,7 +29,7 @@ class Replayed(Report):
     label : str
     game : Game
     capacity : int
-    found : ReplayedMoves
+    replayed : ReplayedMoves
         Legal or not, cost, loads, stores, peak; and the interval around the optimum.
     buffers : BufferModel
         The memories.
@@ -38,28 +38,29 @@ class Replayed(Report):
     label: str
     game: Game
     capacity: int
-    found: ReplayedMoves
+    replayed: ReplayedMoves
     buffers: BufferModel = SINGLE
 
     question = "replay"
+    old_names = (("found", "replayed"),)
 
     @property
     def legal(self) -> bool:
         """Whether every move obeys the rules and every output ends in slow memory."""
-        return self.found.legal
+        return self.replayed.legal
 
     @property
     def cost(self) -> Cost | None:
         """Loads + stores + omega * hops; None when illegal."""
-        return self.found.cost
+        return self.replayed.cost
 
     @property
     def optimal(self) -> bool:
         """Whether it is proved to be as cheap as any."""
-        return self.found.optimal
+        return self.replayed.optimal
 
     def summary(self) -> str:
-        result = self.found
+        result = self.replayed
         low, high = shown(result.lower_bound), shown(result.upper_bound)
         known = f"the optimum is {low}" if low == high else f"the optimum is between {low} and {high}"
         what = str(result.illegal) if result.illegal else f"legal, costs {shown(result.cost)}; {known}"
@@ -70,7 +71,7 @@ class Replayed(Report):
         from pebble.plots.pebbling import move_events, plot_pebbling
         from pebble.plots.save import axes, small_title
 
-        pebbling = self.found.pebbling
+        pebbling = self.replayed.pebbling
         if pebbling is None or self.buffers != SINGLE:
             raise InputError("plot: expected a legal pebbling of one memory.")
         ax = plot_pebbling(move_events([move.to_json() for move in pebbling.moves]), self.capacity, axes(ax))
@@ -79,13 +80,13 @@ class Replayed(Report):
 
     def rows(self) -> list[dict[str, Any]]:
         """One row: cost, loads, stores, peak, and the interval around the optimum."""
-        spec = self.found.to_json()
+        spec = self.replayed.to_json()
         keys = ("legal", "cost", "loads", "stores", "peak", "lower_bound", "upper_bound", "optimal")
         return [{key: spec[key] for key in keys}]
 
     def document(self) -> dict[str, Any]:
         game = {"instance": self.label, "capacity": self.capacity, "variant": str(self.game.variant)}
-        return game | memories_document(self.buffers) | self.found.to_json()
+        return game | memories_document(self.buffers) | self.replayed.to_json()
 
 
 def replay_game(

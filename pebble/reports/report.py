@@ -4,6 +4,7 @@ for a script, a figure.
 
 from __future__ import annotations
 
+import warnings
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from html import escape
@@ -94,6 +95,18 @@ class Report(ABC):
     question = "pebble"  # the command that asks it
     table_keys: ClassVar[tuple[str, ...]] = ()  # keys of rows that a reader sees, those that there are; (): all
     bar_keys: ClassVar[tuple[str, ...]] = ()  # keys of numbers to draw as bars, the first that there is
+    old_names: ClassVar[
+        tuple[tuple[str, str], ...]
+    ] = ()  # deprecated names of attributes, and what they are called now
+
+    if not TYPE_CHECKING:  # a type checker is to refuse the old names
+
+        def __getattr__(self, name):
+            new = dict(type(self).old_names).get(name)
+            if new is None:
+                raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
+            warnings.warn(f"{type(self).__name__}.{name} is called {new}", DeprecationWarning, stacklevel=2)
+            return object.__getattribute__(self, new)
 
     @property
     def machine(self) -> Machine | None:

@@ -65,11 +65,11 @@ def roofline(
     least = trace_bound(workload, kernel).bound
     floor = WorkloadTime.of(workload, machine, least, sums).floor
     walks = list({family.walk(workload, item, config): item for item in chosen}.values())  # those alike move alike
-    found_orders = [traffic for _, traffic in each(lambda single: family.simulate(workload, single, config), walks)]
-    found_orders.sort(key=lambda traffic: (-traffic.dram_bytes, traffic.order))
+    traffics = [traffic for _, traffic in each(lambda single: family.simulate(workload, single, config), walks)]
+    traffics.sort(key=lambda traffic: (-traffic.dram_bytes, traffic.order))
     intensity, formula = family.sm_intensity(workload, config.tile), "2 BM BN / ((BM + BN) b)"
     if intensity is None:
-        intensity, formula = workload.flops / found_orders[-1].l2_bytes, f"simulated, {found_orders[-1].order}"
+        intensity, formula = workload.flops / traffics[-1].l2_bytes, f"simulated, {traffics[-1].order}"
     return Roofline(
         f"{types}, tile {kernel.tile}",
         machine.name,
@@ -77,7 +77,7 @@ def roofline(
         dram,
         l2,
         _point(workload, floor, "bound", least.bytes),
-        tuple(_point(workload, floor, traffic.order, traffic.dram_bytes) for traffic in found_orders),
+        tuple(_point(workload, floor, traffic.order, traffic.dram_bytes) for traffic in traffics),
         intensity,
         formula,
     )

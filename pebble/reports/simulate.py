@@ -295,7 +295,7 @@ def _with_its_kernel(workload: Workload, schedule: Own, options: KernelOptions) 
     chosen = family.read_schedule(schedule)
     if not isinstance(chosen, FixedTable):
         return options
-    launch = chosen.found.launch
+    launch = chosen.tile_table.launch
     its: KernelOptions = {
         "tile": family.tile_text(launch.tile), "stages": launch.stages, "sms": launch.sms,
         "blocks_per_sm": launch.blocks_per_sm,

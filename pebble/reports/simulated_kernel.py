@@ -39,7 +39,7 @@ from pebble.units import format_capacity
 from pebble.workloads.workload import Workload
 
 T = TypeVar("T")
-_KEPT = 64  # bounds, of the questions asked last
+_CACHED = 64  # bounds, of the questions asked last
 
 
 class KernelOptions(TargetOptions, total=False):
@@ -78,7 +78,7 @@ class KernelOptions(TargetOptions, total=False):
     allow_infeasible: bool | None
 
 
-def _unless_given(value: T | None, default: T) -> T:
+def _or_default(value: T | None, default: T) -> T:
     return default if value is None else value
 
 
@@ -127,13 +127,13 @@ class KernelSpec:
             sms = target.machine.sms
         else:
             raise InputError("--sms missing: expected --sms NUMBER beside --cache, the number of SMs of the GPU.")
-        blocks = whole("--blocks-per-sm", _unless_given(options.get("blocks_per_sm"), 1), 1, 64)
+        blocks = whole("--blocks-per-sm", _or_default(options.get("blocks_per_sm"), 1), 1, 64)
         stages = None if stages is None else whole("--stages", stages, 1, MAX_STAGES)
-        allow = _unless_given(options.get("allow_infeasible"), False)
+        allow = _or_default(options.get("allow_infeasible"), False)
         if check_flag("allow_infeasible", allow) and target.machine is None:
             raise InputError("--allow-infeasible: got it with --cache, where no chip limits the kernel; leave it out.")
-        seed = whole("--seed", _unless_given(options.get("seed"), 0), 0, 10**6)
-        name, cluster = _unless_given(options.get("execution"), "waves"), _unless_given(options.get("cluster"), "1x1")
+        seed = whole("--seed", _or_default(options.get("seed"), 0), 0, 10**6)
+        name, cluster = _or_default(options.get("execution"), "waves"), _or_default(options.get("cluster"), "1x1")
         execution = parse_execution(name, cluster, seed)
         return cls(target, options.get("tile"), sms, blocks, stages, options.get("policy"), execution, allow)
 
@@ -211,7 +211,7 @@ class SimulatedKernel:
         return f"{self.cache}, {self.config.execution.name}"
 
     @property
-    def beside(self) -> dict[str, KernelConfig]:
+    def other_caches(self) -> dict[str, KernelConfig]:
         """The same kernel with one thing otherwise, for a second column.
 
         ``lru`` beside the chip's own cache model: one LRU of the nominal size. ``free`` beside waves, where the speeds
@@ -364,7 +364,7 @@ def held_by_trace(workload: Workload, kernel: SimulatedKernel, cache_bytes: int)
     )
 
 
-@lru_cache(_KEPT)
+@lru_cache(_CACHED)
 def bounded(workload: Workload, capacity: Capacity) -> Bounded:
     """The bound at a capacity; kept, as the floor on time asks for it again."""
     bound = kernel_family(workload).lower_bound(workload, capacity.elements, memory=capacity.memory)

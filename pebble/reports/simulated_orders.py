@@ -39,7 +39,7 @@ class Simulated(NamedTuple):
     """
 
     orders: list[Traffic]
-    beside: dict[str, dict[str, Traffic]]
+    other_caches: dict[str, dict[str, Traffic]]
     requested: dict[str, Requested]
     ranked: list[Ranked]
     complete: bool
@@ -49,8 +49,8 @@ def simulate_all(
     workload: Workload, kernel: SimulatedKernel, chosen: Sequence[Any], residual: bool, show: Progress
 ) -> Simulated:
     """Simulate schedules, each walk once, in all cores; those that were done by then where it is interrupted."""
-    family, config, configs = kernel_family(workload), kernel.config, kernel.beside
-    beside: dict[str, dict[str, Traffic]] = {name: {} for name in configs}
+    family, config, configs = kernel_family(workload), kernel.config, kernel.other_caches
+    other_caches: dict[str, dict[str, Traffic]] = {name: {} for name in configs}
     traffic: dict[int, Traffic] = {}
     requested: dict[str, Requested] = {}
     ranked: dict[int, Ranked] = {}  # by walk: answers come in any order
@@ -75,12 +75,16 @@ def simulate_all(
             ranked[walk] = rank
             for i in walks[walk]:
                 requested |= {chosen[i].name: wanted} if wanted else {}
-                for by_name, other in zip(beside.values(), others, strict=True):
+                for by_name, other in zip(other_caches.values(), others, strict=True):
                     by_name[chosen[i].name] = replace(other, order=chosen[i].name)
                 traffic[i] = replace(result, order=chosen[i].name)  # last: what is in it is whole
                 show(chosen[i].name)
     except KeyboardInterrupt:
         complete = False
     return Simulated(
-        [traffic[i] for i in sorted(traffic)], beside, requested, [ranked[walk] for walk in sorted(ranked)], complete
+        [traffic[i] for i in sorted(traffic)],
+        other_caches,
+        requested,
+        [ranked[walk] for walk in sorted(ranked)],
+        complete,
     )

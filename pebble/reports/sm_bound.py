@@ -206,16 +206,17 @@ class SmBound(Report):
     workload : Workload
     target : Target
     buffers : BufferModel
-    found : dict
+    answer : dict
         Everything, as plain data: bounds, schedule, each buffer model, the boundary to DRAM.
     """
 
     workload: Workload
     target: Target
     buffers: BufferModel
-    found: dict[str, Any]
+    answer: dict[str, Any]
 
     question = "bound"
+    old_names = (("found", "answer"),)
     table_keys = ("buffers", "lower_bound_bytes", "balanced_bound_bytes", "over_pooled")
 
     @property
@@ -223,15 +224,15 @@ class SmBound(Report):
         return self.target.machine
 
     def summary(self) -> str:
-        lower, upper = self.found["lower_bound"], self.found["upper_bound"]
+        lower, upper = self.answer["lower_bound"], self.answer["upper_bound"]
         return (
             f"{self.workload.label}, L2 to SMs, {self.buffers}: at least {format_bytes(lower['bytes'])}, "
-            f"{upper['what']} {format_bytes(upper['bytes'])} ({format_ratio(self.found['gap'], '.3f')}x)"
+            f"{upper['what']} {format_bytes(upper['bytes'])} ({format_ratio(self.answer['gap'], '.3f')}x)"
         )
 
     def rows(self) -> list[dict[str, Any]]:
         """A row per buffer model."""
-        rows: list[dict[str, Any]] = self.found["models"]
+        rows: list[dict[str, Any]] = self.answer["models"]
         return rows
 
     @property
@@ -253,7 +254,7 @@ class SmBound(Report):
     def document(self) -> dict[str, Any]:
         price = None if self.machine is None else copy_cost(self.machine)
         copy_price = {} if price is None else {"measured_copy_price": price.to_json()}
-        return {**self.found, **copy_price, "notes": list(self.notes)}
+        return {**self.answer, **copy_price, "notes": list(self.notes)}
 
     def certificate(self) -> dict[str, Any]:
         """The proof of the bound for any split as data that `pebble.verify` checks without this program's bounds.
@@ -267,7 +268,7 @@ class SmBound(Report):
         """
         from pebble.proof.on_sms import sm_certificate
 
-        return sm_certificate(accounting(self.workload), self.found["capacity"]["elements"], self.buffers)
+        return sm_certificate(accounting(self.workload), self.answer["capacity"]["elements"], self.buffers)
 
     def certify(self, path: str | Path) -> dict[str, Any]:
         """Write `certificate` to a file, and return it."""

@@ -16,7 +16,7 @@ from pebble.game.moves import cost_to_json
 from pebble.models.machine import Machine
 from pebble.reports.capacity import known_bound
 from pebble.reports.dags import read_dag_source
-from pebble.reports.on_sms import Beside, SmMemory, common_beside, read_memory, timeline
+from pebble.reports.on_sms import Baseline, SmMemory, common_baselines, read_memory, timeline
 from pebble.reports.report import Report
 from pebble.reports.sm_memory import MEASURED, read_buffers
 from pebble.reports.target import chip_of, find_gpu, whole
@@ -201,18 +201,18 @@ class Solution(Report):
         return self.result.status == "optimal"
 
     @cached_property
-    def common(self) -> list[Beside]:
+    def common(self) -> list[Baseline]:
         """On several SMs, schedules in common use, replayed in the same game."""
-        return common_beside(self.game, self.capacity, self.result.buffers, self.most_tasks)
+        return common_baselines(self.game, self.capacity, self.result.buffers, self.most_tasks)
 
     @property
-    def own(self) -> Beside | None:
+    def own(self) -> Baseline | None:
         """On several SMs, what was found, as these are told."""
         if self.result.pebbling is None:
             return None
         replayed = play(self.game, self.result.pebbling)
         tasks = tuple(sm.computations for sm in replayed.per_sm)
-        return Beside("found here", replayed.cost, tasks, len(self.timeline))
+        return Baseline("found here", replayed.cost, tasks, len(self.timeline))
 
     @property
     def timeline(self) -> list[list[str]]:

@@ -194,7 +194,7 @@ def time_concurrent(
         ]
         if any(len(program.groups) > 1 for program in programs):
             raise InputError("--beside: got an interleaved schedule, which needs two sets of SMs by itself.")
-        return modelled_time(programs[0].beside(programs[1]), kernels[0].config, rates)
+        return modelled_time(programs[0].concurrent_with(programs[1]), kernels[0].config, rates)
 
     result = dict(each(run, list(splits)))
     notes = (

@@ -160,10 +160,10 @@ class Tuning(Report):
         traffic, bound = format_bytes(best.worst.dram_bytes), format_bytes(best.bound.bound.bytes)
         text = self.objective.text
         least = "" if self.objective.name == BYTES else f"{text(best.worst_value)} {self.objective.what}, "
-        beside = f"; common best {baseline.name} {text(baseline.worst_value)}" if baseline else ""
+        against = f"; common best {baseline.name} {text(baseline.worst_value)}" if baseline else ""
         return (
             f"{self.workload.label}: {best.name}, tile {best.kernel.tile}, {least}moves {traffic}, {best.ratio:.2f}x "
-            f"the bound of {bound}{beside} ({best.kernel.cache}, {', '.join(self.executions)})"
+            f"the bound of {bound}{against} ({best.kernel.cache}, {', '.join(self.executions)})"
         )
 
     def rows(self) -> list[dict[str, Any]]:
@@ -364,7 +364,7 @@ def _tuning(
         search.clock.passed,
         (*why, *search_notes(search, kernels, alternatives), *search.family.notes(False)),
         search.why_over or "",
-        tuple(kept.of(spec(kept.schedule)) for kept in alternatives.pinned),
+        tuple(item.of(spec(item.schedule)) for item in alternatives.pinned),
         tuple(launch.of(spec(launch.schedule)) for launch in alternatives.launched),
         alternatives.times,
     )

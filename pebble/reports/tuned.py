@@ -106,13 +106,13 @@ class Beyond:
         return self.best_bytes > SAME * self.baseline_bytes
 
 
-def set_aside_json(kept: SetAside[Tuned]) -> dict[str, Any]:
+def set_aside_json(set_aside: SetAside[Tuned]) -> dict[str, Any]:
     """Plain data."""
-    s = kept.schedule
+    s = set_aside.schedule
     return {
-        "name": s.name, "tile": s.kernel.tile, "operand": kept.operand, "share": kept.share,
-        "policy": kept.policy(s.kernel.config.policy), "run_with": kept.flag, **_traffic(kept.traffic),
-        "saved_bytes": kept.traffic.saved_bytes,
+        "name": s.name, "tile": s.kernel.tile, "operand": set_aside.operand, "share": set_aside.share,
+        "policy": set_aside.policy(s.kernel.config.policy), "run_with": set_aside.flag, **_traffic(set_aside.traffic),
+        "saved_bytes": set_aside.traffic.saved_bytes,
     }  # fmt: skip
 
 

@@ -161,8 +161,8 @@ class Shared(NamedTuple):
         share = merging.from_dram * dram_read_bytes / LINE_BYTES / max(1.0, total.received)
         for longer, steps, lines in self.phases:
             factor = longer**-merging.fall * self.blocks_per_sm**merging.crowd
-            apart = share + merging.start / max(1.0, steps)
-            most, least = (min(1.0, part * factor + apart) for part in merging[:2])
+            drift = share + merging.start / max(1.0, steps)
+            most, least = (min(1.0, part * factor + drift) for part in merging[:2])
             wanted += lines.once + most * lines.most + least * lines.least + (most + least) / 2 * lines.alike
         crossing = dram_read_bytes / LINE_BYTES * total.crossing / max(1.0, total.distinct) + total.written / 2
         parts = (total.received, total.once, wanted, crossing, total.written)

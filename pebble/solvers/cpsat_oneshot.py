@@ -104,14 +104,14 @@ class OneShotModel:
         for p in range(length):
             red = self.red[item, p]
             uses = [self.at[t, p] for t in touching if (t, p) in self.at]
-            kept = self.keep[item, p - 1] if p else None
+            held = self.keep[item, p - 1] if p else None
             stays = self.keep[item, p] if p < length - 1 else None
             for use in uses:
                 model.add_implication(use, red)
-            if kept is not None:
-                model.add_implication(kept, red)
+            if held is not None:
+                model.add_implication(held, red)
             # red for a task that touches it, or on the way from one such task to the next
-            model.add_bool_or([*uses, ~red, *([] if kept is None else [kept])])
+            model.add_bool_or([*uses, ~red, *([] if held is None else [held])])
             if stays is not None:
                 model.add_implication(stays, red)
             model.add_bool_or([*uses, ~red, *([] if stays is None else [stays])])
@@ -136,7 +136,7 @@ class OneShotModel:
         initialised: list[Expr] = []
         complete: list[Expr] = []
         for p in range(self.length):
-            some, every = model.new_bool_var(f"begun{item},{p}"), model.new_bool_var(f"complete{item},{p}")
+            some, every = model.new_bool_var(f"initialised{item},{p}"), model.new_bool_var(f"complete{item},{p}")
             for row in rows:
                 model.add(some >= row[p])
                 model.add(every <= row[p])
@@ -148,7 +148,7 @@ class OneShotModel:
         return initialised, complete
 
     def _load(self, item: int, p: int, initialised: list[Expr], complete: list[Expr], stored: Var | None) -> Var:
-        """True where the item is red and neither kept nor begun here; clauses, which CP-SAT likes better than sums."""
+        """True where the item is red and neither held nor initialised here; in clauses, which suit CP-SAT."""
         game, model = self.game, self.model
         load = model.new_bool_var(f"load{item},{p}")
         enters = [load, ~self.red[item, p]] + ([self.keep[item, p - 1]] if p else [])
@@ -163,7 +163,7 @@ class OneShotModel:
         several = len(game.updates[item]) > 1 or game.is_input[item]
         finished = complete[p - 1] if p else 0
         if several and p:
-            # begun and not complete: what was evicted had to be stored
+            # initialised and not complete: what was evicted had to be stored
             again = model.new_bool_var(f"again{item},{p}")
             model.add_bool_or([again, ~load, _lit(finished), _not(before)])
             self.costs.append(game.weights[item] * again)
@@ -226,8 +226,8 @@ class OneShotModel:
         for (item, p), var in self.red.items():
             task = self.game.tasks[plan.order[p]]
             here = item in task.operands or item == task.target
-            kept = item in plan.keep[p] or (p > 0 and item in plan.keep[p - 1])
-            model.add_hint(var, int(here or kept))
+            held = item in plan.keep[p] or (p > 0 and item in plan.keep[p - 1])
+            model.add_hint(var, int(here or held))
         for (item, p), var in self.slide.items():
             model.add_hint(var, int(plan.sources[p] == item))
 

@@ -74,13 +74,13 @@ class RecomputeModel:
         task = self.task_of[i]
         computed = [] if task is None else [self.does[task][p]]
         uses = [self.does[t][p] for t in game.uses[i]]
-        kept = [self.keep[i][p - 1]] if p else []
+        held = [self.keep[i][p - 1]] if p else []
         model.add_implication(keep, red)
-        for use in (*uses, *computed, *kept):
+        for use in (*uses, *computed, *held):
             model.add_implication(use, red)
-        model.add_bool_or([*uses, *computed, *kept, ~red])
-        model.add_bool_or([*kept, *computed, load, ~red])
-        for var in kept:  # what is red is not computed
+        model.add_bool_or([*uses, *computed, *held, ~red])
+        model.add_bool_or([*held, *computed, load, ~red])
+        for var in held:  # what is red is not computed
             for own in computed:
                 model.add_implication(var, ~own)
         if game.is_input[i]:

@@ -27,9 +27,9 @@ _BEAM_WIDTH = 40
 _LOCAL_TRIES = 1500
 # next use, cost of evicting and reloading one unit (1 clean, 2 dirty) -> the largest is evicted
 _RULES: tuple[Callable[[float, int], float], ...] = (
-    lambda next_use, price: next_use,
-    lambda next_use, price: next_use - 1e7 * price,
-    lambda next_use, price: next_use / price,
+    lambda next_use, cost: next_use,
+    lambda next_use, cost: next_use - 1e7 * cost,
+    lambda next_use, cost: next_use / cost,
 )
 
 

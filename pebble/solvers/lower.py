@@ -8,9 +8,9 @@ One memory: what is compulsory; the windows of :mod:`pebble.bounds.task_windows`
 
 - compulsory and the pooled segment bound: L + W >= B_pool, since a game of P memories is one of a pooled memory;
   with clusters of c SMs it is one of ceil(P / c) memories of c S.
-- B_sum: an SM that does r tasks sees at least E(r) weight enter (loaded, copied in or begun there), by the windows
-  of its own tasks and its own memory. A value is begun once in all, so
-  L + W + R >= min over splits of the tasks (sum of E(r_p)) - begun + stores of outputs.
+- B_sum: an SM that does r tasks sees at least E(r) weight enter (loaded, copied in or initialised there), by the
+  windows of its own tasks and its own memory. A value is initialised once in all, so L + W + R >= min over splits of
+  the tasks (sum of E(r_p)) - initialised + stores of outputs.
 - The least split of the tasks (:mod:`pebble.bounds.task_splits`), where an SM may do so many: it knows no S, but that
   both SMs need what tasks on both touch.
 - With w = min(omega, 1) and D = omega * hops >= w R: cost >= L + W + w R >= (1 - w) max(L + W bounds) + w B_sum.
@@ -68,10 +68,10 @@ def bound_for_several(problem: Problem, splits: bool = True) -> tuple[Fraction, 
     def by_sms(size: int, groups: int, most: int) -> int:
         return cheapest_split(entries(game, size), groups, most) - initialised + stores
 
-    pooled, apart = best_simple_bound(game, capacity * sms)[0], by_sms(capacity, sms, most)
+    pooled, per_sm = best_simple_bound(game, capacity * sms)[0], by_sms(capacity, sms, most)
     split = least_split(game, sms, most, buffers.copies_pay).weight if splits else 0
-    everything = max(pooled, apart, split)
-    name = "bound per split" if split > max(pooled, apart) else "bound per SM"
+    everything = max(pooled, per_sm, split)
+    name = "bound per split" if split > max(pooled, per_sm) else "bound per SM"
     if buffers.kind == "sm-local":
         return Fraction(everything), everything, everything, name
     group, share = buffers.net.group, min(buffers.omega, Fraction(1))

@@ -86,15 +86,15 @@ class MilpModel:
         before_complete: Any = 0
         for p in range(self.length):
             red = self.red[i, p] = self._binary(f"red_{i}_{p}")
-            kept = self.keep.get((i, p - 1), 0)
+            held = self.keep.get((i, p - 1), 0)
             stays: Any = 0
             if p < self.length - 1:
                 stays = self.keep[i, p] = self._binary(f"keep_{i}_{p}")
                 add(stays <= red)
             uses = sum(self.at(t, p) for t in touching)
             add(red >= uses)
-            add(red >= kept)
-            add(red <= uses + kept)
+            add(red >= held)
+            add(red <= uses + held)
             add(red <= uses + stays)
             load = self._binary(f"load_{i}_{p}")
             initialised: Any = 1
@@ -103,7 +103,7 @@ class MilpModel:
                 initialised = self._initialised(i, p, before_initialised)
                 starts = initialised - before_initialised
                 add(red <= initialised)
-            add(load >= red - kept - starts)
+            add(load >= red - held - starts)
             self.costs.append(weight * load)
             self.enter[p] += [weight * load, weight * starts]
             if stored is not None and not is_cell:

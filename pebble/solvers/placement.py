@@ -98,14 +98,14 @@ class _Problem:
         self.users = np.array(rows + cols, dtype=np.int64)  # panels x slots
         self.capacity = -(-len(self.users) // self.sms)
 
-    def price(self, sm_of_slot: IntArray) -> IntArray:
+    def cost(self, sm_of_slot: IntArray) -> IntArray:
         """Cost of each panel at each home: panels x SMs."""
         return np.asarray(self.users @ self.hops[sm_of_slot], dtype=np.int64)
 
     def homes(self, sm_of_slot: IntArray) -> tuple[int, IntArray]:
         """The cheapest homes with room for all."""
         home: IntArray
-        cost, home = call(Library.ORTOOLS, "pebble.solvers.placement:_assign", self.price(sm_of_slot), self.capacity)
+        cost, home = call(Library.ORTOOLS, "pebble.solvers.placement:_assign", self.cost(sm_of_slot), self.capacity)
         return cost, home
 
     def simple_bound(self) -> int:
@@ -116,30 +116,30 @@ class _Problem:
     def swapped(self, start: IntArray) -> IntArray:
         """Swap the SMs of two slots while the price without room falls."""
         place = start.copy()
-        price = self.price(place)
-        best = int(price.min(axis=1).sum())
+        cost = self.cost(place)
+        best = int(cost.min(axis=1).sum())
         improved = True
         while improved:
             improved = False
             for a in range(self.sms):
                 for b in range(a + 1, self.sms):
                     change = np.outer(self.users[:, a] - self.users[:, b], self.hops[place[b]] - self.hops[place[a]])
-                    total = int((price + change).min(axis=1).sum())
+                    total = int((cost + change).min(axis=1).sum())
                     if total < best:
-                        best, price = total, price + change
+                        best, cost = total, cost + change
                         place[[a, b]] = place[[b, a]]
                         improved = True
         return place
 
 
-def _assign(price: IntArray, capacity: int) -> tuple[int, IntArray]:
+def _assign(cost: IntArray, capacity: int) -> tuple[int, IntArray]:
     """In the worker of `pebble.system.isolation`: each panel to an SM, at most ``room`` to one, by min-cost flow."""
     from ortools.graph.python import min_cost_flow
 
-    panels, sms = price.shape
+    panels, sms = cost.shape
     flow = min_cost_flow.SimpleMinCostFlow()
     tails, heads = np.divmod(np.arange(panels * sms), sms)
-    flow.add_arcs_with_capacity_and_unit_cost(tails, heads + panels, np.ones_like(tails), price.ravel())
+    flow.add_arcs_with_capacity_and_unit_cost(tails, heads + panels, np.ones_like(tails), cost.ravel())
     last = panels + sms
     ends = np.arange(panels, last)
     flow.add_arcs_with_capacity_and_unit_cost(

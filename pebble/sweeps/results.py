@@ -36,7 +36,7 @@ class Results(Report):
     ----------
     store : str
     columns : tuple of str
-    found : tuple of tuple
+    values : tuple of tuple
         The rows, in the order asked for.
     counts : mapping of str to int
         All rows of the store, by status.
@@ -50,13 +50,14 @@ class Results(Report):
 
     store: str
     columns: tuple[str, ...]
-    found: tuple[tuple[Any, ...], ...]
+    values: tuple[tuple[Any, ...], ...]
     counts: Mapping[str, int] = field(default_factory=dict)
     version: str = ""
     exported: str | None = None
     snapshot_time: str | None = None
 
     question = "results"
+    old_names = (("found", "values"),)
 
     def summary(self) -> str:
         spec = ", ".join(f"{count:,} {status}" for status, count in self.counts.items()) or "empty"
@@ -65,7 +66,7 @@ class Results(Report):
 
     def rows(self) -> list[dict[str, Any]]:
         """The rows."""
-        return [dict(zip(self.columns, row, strict=True)) for row in self.found]
+        return [dict(zip(self.columns, row, strict=True)) for row in self.values]
 
     def document(self) -> dict[str, Any]:
         units = {column.name: column.meaning for column in COLUMNS if column.name in self.columns}

@@ -66,8 +66,8 @@ class UnwritableError(InputError):
         What it holds, as far as is known.
     """
 
-    def __init__(self, path: Path, why: str, kept: str = "") -> None:
-        text = f"it cannot be written ({why}){kept and '; '}{kept}; add --resume once it can be"
+    def __init__(self, path: Path, why: str, what_stays: str = "") -> None:
+        text = f"it cannot be written ({why}){what_stays and '; '}{what_stays}; add --resume once it can be"
         super().__init__(f"store {shown(path)}: {text}.")
         self.path = path
         self.why = why
@@ -216,7 +216,7 @@ class SweepStore:
         check_output(self.path, "store", _ENDINGS)
         self._key = os.path.realpath(self.path)
         self._snapshot = _snapshot_of(self.path)
-        self._room = self._snapshot.with_name(f".{self._snapshot.name}")  # a folder, where the next one is made
+        self._folder = self._snapshot.with_name(f".{self._snapshot.name}")  # a folder, where the next one is made
         self._made, self._took = float("-inf"), 0.0
         with _lock:
             if self._key in _open:
@@ -238,7 +238,7 @@ class SweepStore:
                     ((name,),) = self._connection.execute("SELECT current_database()").fetchall()
                     self._catalog = '"' + name.replace('"', '""') + '"'
                     self._drop_snapshot()  # of one that was killed
-                    _shut(self._connection, folder=self._room)
+                    _shut(self._connection, folder=self._folder)
                 if version != __version__:
                     raise InputError(
                         f"store {shown(self.path)}: it holds answers of pebble {version}, this is {__version__}; "
@@ -289,9 +289,9 @@ class SweepStore:
         began = time.monotonic()
         if began - self._made < _REST * self._took:
             return
-        new = self._room / "next"
+        new = self._folder / "next"
         try:
-            self._room.mkdir(mode=0o700, exist_ok=True)
+            self._folder.mkdir(mode=0o700, exist_ok=True)
             with file_faults(self.path):
                 self._connection.execute(f"ATTACH {_quoted(new)} AS {_SNAPSHOT}")
                 try:
@@ -303,12 +303,12 @@ class SweepStore:
                 self._connection.execute(f"DETACH {_SNAPSHOT}")
             os.replace(new, self._snapshot)
         except (InputError, OSError, duckdb().Error):
-            shutil.rmtree(self._room, ignore_errors=True)
+            shutil.rmtree(self._folder, ignore_errors=True)
         self._made = time.monotonic()
         self._took = self._made - began
 
     def _drop_snapshot(self) -> None:
-        shutil.rmtree(self._room, ignore_errors=True)
+        shutil.rmtree(self._folder, ignore_errors=True)
         with suppress(OSError):  # a reader has it still
             self._snapshot.unlink(missing_ok=True)
 

@@ -34,7 +34,7 @@ class Progress:
     """Where a sweep is."""
 
     tasks: int  #: of the plan
-    kept: int  #: that the store had
+    stored: int  #: that the store had
     computed: int  #: since
     seconds: float  #: since
 
@@ -46,7 +46,7 @@ class Progress:
     @property
     def seconds_left(self) -> float | None:
         """At that rate; None before the first is there."""
-        return (self.tasks - self.kept - self.computed) / self.rate if self.computed else None
+        return (self.tasks - self.stored - self.computed) / self.rate if self.computed else None
 
 
 @dataclass(frozen=True, repr=False)
@@ -57,7 +57,7 @@ class Sweep(Report):
     ----------
     store : str
         The file that has the results.
-    tasks, kept : int
+    tasks, stored : int
         Of the plan, and those of them that the store had already.
     statuses : mapping of str to int
         Of those computed now: how many were ``done``, ``refused`` (the question has no answer) and ``failed``.
@@ -68,12 +68,13 @@ class Sweep(Report):
 
     store: str
     tasks: int
-    kept: int
+    stored: int
     statuses: Mapping[str, int]
     seconds: float
     complete: bool = True
 
     question = "sweep"
+    old_names = (("kept", "stored"),)
 
     @property
     def computed(self) -> int:
@@ -87,10 +88,10 @@ class Sweep(Report):
 
     def summary(self) -> str:
         text = ", ".join(f"{count:,} {status}" for status, count in self.statuses.items() if count)
-        left = "" if self.complete else f"; interrupted, {self.tasks - self.kept - self.computed:,} are missing"
-        kept = f", {self.kept:,} were there" if self.kept else ""
+        left = "" if self.complete else f"; interrupted, {self.tasks - self.stored - self.computed:,} are missing"
+        stored = f", {self.stored:,} were there" if self.stored else ""
         return (
-            f"{self.store}: {self.tasks:,} task{'s' * (self.tasks != 1)}{kept}, {self.computed:,} computed"
+            f"{self.store}: {self.tasks:,} task{'s' * (self.tasks != 1)}{stored}, {self.computed:,} computed"
             f"{f' ({text})' if text else ''} in {self.seconds:.1f} s, {self.rate:,.1f} a second{left}"
         )
 
@@ -100,7 +101,7 @@ class Sweep(Report):
             {
                 "store": self.store,
                 "tasks": self.tasks,
-                "kept_tasks": self.kept,
+                "kept_tasks": self.stored,
                 **{f"{status}_tasks": count for status, count in self.statuses.items()},
                 "seconds": round(self.seconds, 3),
                 "tasks_per_second": round(self.rate, 3),
@@ -145,16 +146,16 @@ class _Work:
         except AnswerError as error:
             rows = [{"status": FAILED, "reason": f"{error}.", "seconds": 0.0} for _ in tasks]
         again = requested.attempt <= self._retries
-        kept = []
+        stored = []
         for single, task, row in zip(requested.batch.singles(), tasks, rows, strict=True):
             if row["status"] == FAILED and again:
                 self.left.append(_Submitted(single, requested.attempt + 1))
             else:
-                kept.append(_full(task, row, requested.attempt))
-        if kept:
+                stored.append(_full(task, row, requested.attempt))
+        if stored:
             with interrupts_wait():  # what is stored is counted
-                self._store.write(kept)
-                for row in kept:
+                self._store.write(stored)
+                for row in stored:
                     self.statuses[row["status"]] += 1
 
     def run(self, runner: Runner, started: float) -> Iterator[float]:
@@ -245,9 +246,9 @@ def sweep(
     if cluster is not None and jobs is not None:
         raise InputError("--jobs: got it with --cluster, which has workers of its own; write --cluster local:N.")
     plan = plan_of(read_axes(source))
-    with SweepStore(store, resume) as kept_in:
-        done = kept_in.done() & plan.ids
-        work = _Work(plan.batches(done), kept_in, retries)
+    with SweepStore(store, resume) as store_of:
+        done = store_of.done() & plan.ids
+        work = _Work(plan.batches(done), store_of, retries)
         complete = True
         runner: Runner | None = None
         try:
@@ -259,8 +260,8 @@ def sweep(
         except KeyboardInterrupt:
             complete = False
         except UnwritableError as error:
-            kept = f"{len(done) + work.computed:,} of {len(plan.tasks):,} tasks are kept"
-            raise UnwritableError(error.path, error.why, kept) from None
+            stored = f"{len(done) + work.computed:,} of {len(plan.tasks):,} tasks are kept"
+            raise UnwritableError(error.path, error.why, stored) from None
         finally:
             if runner is not None:
                 runner.close()

@@ -19,15 +19,15 @@ def choose_folder(version: str) -> None:
     writes, a folder must be this user's alone; if it is not, a new one is made, which lasts as long as the process.
     """
     cache = os.environ.get("XDG_CACHE_HOME") or os.path.join(os.path.expanduser("~"), ".cache")
-    kept = os.path.join(cache, _NAME, f"numba-{version}")
-    for folder in (os.environ.get(VARIABLE), kept if os.path.isabs(kept) else None):  # no home may be known
+    in_cache = os.path.join(cache, _NAME, f"numba-{version}")
+    for folder in (os.environ.get(VARIABLE), in_cache if os.path.isabs(in_cache) else None):  # no home may be known
         if folder and _writable(folder):
             os.environ[VARIABLE] = folder
             return
     os.environ[VARIABLE] = _temporary(version)
 
 
-def is_kept() -> bool:
+def is_cached() -> bool:
     """Whether a later process finds there what this one compiled."""
     return os.environ.get(VARIABLE) not in _lost
 

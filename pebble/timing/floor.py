@@ -108,14 +108,14 @@ class TimeFloor:
         Of operations, DRAM and L2, those that are known.
     missing : tuple of str
         Which are not, and why.
-    kept_bytes : int
+    resident_bytes : int
         What caches hold from one launch to the next.
     """
 
     accumulator: str
     parts: tuple[FloorPart, ...]
     missing: tuple[str, ...] = ()
-    kept_bytes: int = 0
+    resident_bytes: int = 0
 
     @property
     def seconds(self) -> float:
@@ -127,7 +127,7 @@ class TimeFloor:
         """The floor of a launch that may find values in L2 and leave dirty lines there."""
         dram = self.part("dram")
         others = [part.seconds for part in self.parts if part is not dram]
-        traffic = 0 if dram is None else max(0, dram.amount - 2 * self.kept_bytes)
+        traffic = 0 if dram is None else max(0, dram.amount - 2 * self.resident_bytes)
         return max([*others, self.dram_seconds(traffic) or 0.0], default=0.0)
 
     @property
@@ -201,8 +201,8 @@ def floor_of(
         for name, _, rate, key in requested
         if rate is None
     ]
-    kept = machine.l2_bytes + machine.memory_side_cache_bytes
-    return TimeFloor(accumulator, tuple(parts), tuple(missing), kept)
+    resident_bytes = machine.l2_bytes + machine.memory_side_cache_bytes
+    return TimeFloor(accumulator, tuple(parts), tuple(missing), resident_bytes)
 
 
 def time_floor(

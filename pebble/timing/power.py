@@ -117,8 +117,8 @@ def power_of(machine: Machine, dtype: str, sms: int) -> Power | None:
     gpcs = gpcs_of(machine, sms)
     if gpcs is None or machine.boost_hertz is None or dtype not in MEASURED_DTYPES:
         return None
-    prices = (OPERATION_JOULES, REQUEST_JOULES, FABRIC_JOULES, DRAM_JOULES)
-    return Power(*prices, STATIC_WATTS, LIMIT_WATTS, REFERENCE_MHZ, machine.boost_hertz / 1e6, gpcs)
+    constants = (OPERATION_JOULES, REQUEST_JOULES, FABRIC_JOULES, DRAM_JOULES)
+    return Power(*constants, STATIC_WATTS, LIMIT_WATTS, REFERENCE_MHZ, machine.boost_hertz / 1e6, gpcs)
 
 
 def sustained(

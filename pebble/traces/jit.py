@@ -17,7 +17,7 @@ from importlib import import_module
 from pkgutil import resolve_name
 from typing import Any, TypeVar, cast
 
-from pebble.system.compiled import VARIABLE, is_kept
+from pebble.system.compiled import VARIABLE, is_cached
 
 _Loop = TypeVar("_Loop", bound=Callable[..., Any])
 
@@ -50,7 +50,7 @@ def tell_compiling(what: str, how_long: str) -> None:
     """Warn, by the logger ``pebble``, that something is compiled, and say whether a later process compiles it again."""
     _described.set()
     folder = os.environ.get(VARIABLE)
-    once = f"once, into {folder}" if is_kept() else f"as in every call until {VARIABLE} names a folder to write to"
+    once = f"once, into {folder}" if is_cached() else f"as in every call until {VARIABLE} names a folder to write to"
     logging.getLogger("pebble").warning(f"pebble: compiling {what}, {once}: {how_long}")
 
 

@@ -328,7 +328,7 @@ class Program(NamedTuple):
         """Operations of all steps."""
         return sum(phase.all_flops for group in self.groups for phase in group.phases)
 
-    def beside(self, other: Program) -> Program:
+    def concurrent_with(self, other: Program) -> Program:
         """Both side by side, each on block slots of its own; they share no data, so none of their names is shared."""
         layout = Layout()
         for of, taken in ((self.layout, ()), (other.layout, tuple(self.layout.names))):

@@ -181,7 +181,7 @@ class LockstepGemm:
     accumulate: bool = False  #: whether each tile of C is read just before it is written
 
 
-_LINE_BYTES_KEPT = 40
+_LINE_BYTES_CACHED = 40
 
 
 @jit
@@ -298,7 +298,7 @@ def by_lines(trace: Trace, pad_lines: int = 0) -> Trace:
             lines,
             sum(o.copies * o.rows * (int(sum(o.columns[i][-1] for i in (0, 1))) + pad_lines) for o in trace.operands),
         )
-    check_memory("trace", lines, "lines of 128 bytes", _LINE_BYTES_KEPT, advice)
+    check_memory("trace", lines, "lines of 128 bytes", _LINE_BYTES_CACHED, advice)
     at = row_major(trace.operands, pad_lines) if trace.operands else _packed(trace)
     sizes = at.height * at.span
 

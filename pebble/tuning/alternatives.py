@@ -108,9 +108,9 @@ def set_asides(search: Search) -> tuple[SetAside[Scored], ...]:
         return None if traffic is None else replace(trial, traffic=replace(traffic, plain_bytes=_plain_bytes(trial)))
 
     results = [
-        kept
-        for kept in _tried(search, "keeping an operand", pinned, trials)
-        if kept.traffic.dram_bytes < (1 - WORTH) * _plain_bytes(kept)
+        set_aside
+        for set_aside in _tried(search, "keeping an operand", pinned, trials)
+        if set_aside.traffic.dram_bytes < (1 - WORTH) * _plain_bytes(set_aside)
     ]
     ranked = search.ranked()
     best, baseline = ranked[0], next((s for s in ranked if s.baseline), ranked[0])
@@ -129,9 +129,9 @@ def set_asides(search: Search) -> tuple[SetAside[Scored], ...]:
     return tuple({id(p): p for p in answer}.values())
 
 
-def _plain_bytes(kept: SetAside[Scored]) -> int:
+def _plain_bytes(set_aside: SetAside[Scored]) -> int:
     """What the schedule moves without."""
-    return kept.schedule.traffic[0].dram_bytes
+    return set_aside.schedule.traffic[0].dram_bytes
 
 
 def _pairs(search: Search) -> list[tuple[Scored, str]]:

@@ -29,7 +29,7 @@ from pebble.workloads.workload import Workload
 
 _NEAR = 1.02  # times the least at a glance: such a tile is tried as well
 _TILES = 3
-_KEPT = 64  # questions of which the answer is kept
+_CACHED = 64  # questions of which the answer is kept
 
 
 @dataclass(frozen=True)
@@ -170,7 +170,7 @@ class Chooser:
         return sorted((answers[at] for at in range(len(kernels))), key=rank)
 
 
-@lru_cache(_KEPT)
+@lru_cache(_CACHED)
 def chooser(question: Question) -> Chooser:
     """Who answers a question, the same for all who ask it."""
     return Chooser(question)

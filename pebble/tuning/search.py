@@ -34,7 +34,7 @@ _FAR, _FAR_BASELINE = (
 )  # a named schedule that looks worse than this times the best is simulated only if all are
 FREE_STEPS = 20_000_000  # steps of blocks that are simulated in a few seconds
 EFFORT_LINES = 200_000_000  # loads that simulations follow at most, for each second of the limit: 0.2 s of one core
-_LEAST_KEPT = 3
+_LEAST_FINALISTS = 3
 _CLOSED_EFFORT = 0.02  # of what a simulation takes, where misses are known in closed form
 _FREE_EFFORT = 2.0  # a simulation of blocks that run free takes about so many times as long
 _AT_ONCE = 8
@@ -229,11 +229,11 @@ class Search:
         best = [min(self.looks.get(c.key, _NOTHING).value for c in pool) for pool in thin]
         order = sorted(range(len(pools)), key=lambda i: best[i])
         near = self.objective.within(_NEAR_TILE) * best[order[0]]
-        kept = [i for i in order[:_TILES] if best[i] <= near]
-        for i in set(order) - set(kept):
+        close = [i for i in order[:_TILES] if best[i] <= near]
+        for i in set(order) - set(close):
             for candidate in pools[i]:
                 del self._kinds[candidate.key]
-        return [pools[i] for i in kept]
+        return [pools[i] for i in close]
 
     def _promising(self, candidates: Iterable[Candidate]) -> list[Candidate]:
         """What was looked at and not simulated, the best look first."""
@@ -254,7 +254,7 @@ class Search:
         ``started``: what was simulated under the first condition before, and goes on with the others.
         """
         fresh = [*started, *(c for c in candidates if c.key not in self.scored)]
-        keep = self._kept(fresh[0]) if fresh else self.keep
+        keep = self._finalists(fresh[0]) if fresh else self.keep
         for start in range(0, len(fresh), _AT_ONCE):
             left = fresh[start : start + _AT_ONCE]
             for at in range(len(self.conditions)):
@@ -302,10 +302,10 @@ class Search:
         self._spent += cost
         return True
 
-    def _kept(self, candidate: Candidate) -> int:
+    def _finalists(self, candidate: Candidate) -> int:
         """How many are simulated under every condition: for that a half of all effort is meant."""
-        beside = sum(self._cost(candidate, condition) for condition in self.conditions[1:])
-        return max(_LEAST_KEPT, min(self.keep, int(self.effort / 2 / beside))) if beside else self.keep
+        of_others = sum(self._cost(candidate, condition) for condition in self.conditions[1:])
+        return max(_LEAST_FINALISTS, min(self.keep, int(self.effort / 2 / of_others))) if of_others else self.keep
 
     def worst(self, candidate: Candidate) -> float:
         """The objective of a candidate where it is largest of the conditions that it was simulated under."""

@@ -24,7 +24,7 @@ SAME = 1.01  # times as long is as fast: the model knows no better
 LIMIT = 0.8e9  # lines that are followed for an answer: a second and a half on one core
 BY_ESTIMATE = 3  # schedules that look fastest, simulated beside those in common use
 _FREE = 2.75  # times as long as in waves is a simulation of blocks that run free
-_KEPT = 1024  # schedules of which the loads are kept: several questions of one command ask for the same
+_CACHED = 1024  # schedules of which the loads are kept: several questions of one command ask for the same
 _LOOKED_AT = 6  # times the limit, whole: a glance at more takes as long as simulating their first parts
 
 Timed = TypeVar("Timed")
@@ -71,7 +71,7 @@ def line_loads(workload: Workload, config: KernelConfig, schedules: Sequence[Any
     return LineLoads(sum(each.whole for each in loads), sum(each.in_part for each in loads))
 
 
-@lru_cache(_KEPT)
+@lru_cache(_CACHED)
 def _loads(workload: Workload, config: KernelConfig, schedule: Any) -> LineLoads:
     program = kernel_family(workload).program(workload, schedule, config)
     sectors = program.layout.tile_sectors()
@@ -83,7 +83,7 @@ def _loads(workload: Workload, config: KernelConfig, schedule: Any) -> LineLoads
 
 
 def worth_simulating(
-    workload: Workload, config: KernelConfig, chosen: Sequence[Any], rates: Rates, power: Power | None
+    workload: Workload, config: KernelConfig, schedules: Sequence[Any], rates: Rates, power: Power | None
 ) -> list[list[int]]:  # fmt: skip
     """Walks to simulate, each as the numbers of the schedules that walk so.
 
@@ -91,26 +91,26 @@ def worth_simulating(
     glance, as many as the limit admits and three at least, and the one that looks slowest; of kernels so large that a
     glance takes as long as a simulation of their first part, those in common use alone.
     """
-    family, walks = kernel_family(workload), walk_alike(workload, chosen, config)
-    whole, lines = line_loads(workload, config, [chosen[same[0]] for same in walks])
+    family, walks = kernel_family(workload), walk_alike(workload, schedules, config)
+    whole, lines = line_loads(workload, config, [schedules[same[0]] for same in walks])
     if lines <= LIMIT:
         return walks
     known = set(tried_first(workload))
     common = [
         at
         for at, same in enumerate(walks)
-        if any(isinstance(chosen[i], OwnSchedule) or chosen[i].name in known for i in same)
+        if any(isinstance(schedules[i], OwnSchedule) or schedules[i].name in known for i in same)
     ]
     rest = [at for at in range(len(walks)) if at not in common]
     if family.space is None or whole > _LOOKED_AT * LIMIT:
         return [walks[at] for at in common]
 
     def seconds(at: int) -> float:
-        candidate = Candidate(chosen[walks[at][0]], config)
+        candidate = Candidate(schedules[walks[at][0]], config)
         return quick_look(family, workload, candidate, rates, power).ranked_seconds
 
     estimates = dict(each(seconds, rest))
     ranked = sorted((i for i in estimates if estimates[i] < math.inf), key=lambda i: estimates[i])
     places = max(BY_ESTIMATE, int(len(walks) * LIMIT / lines) - len(common) - 1)
-    kept = {*common, *(rest[i] for i in (*ranked[:places], *ranked[-1:]))}
-    return [walks[at] for at in sorted(kept)]
+    names = {*common, *(rest[i] for i in (*ranked[:places], *ranked[-1:]))}
+    return [walks[at] for at in sorted(names)]

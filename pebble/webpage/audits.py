@@ -81,10 +81,10 @@ def picture_of(document: Document) -> AuditPicture:
         for item in between[:MARKED]
     ]
     graph = fields.part("graph")
-    floor, apart = graph.whole("floor_bytes"), graph.whole("one_kernel_an_operation_bytes")
+    floor, unfused = graph.whole("floor_bytes"), graph.whole("one_kernel_an_operation_bytes")
     about = (
         f"{fields.part('machine').text('name')}: at least {format_bytes(floor)} however operations are fused; "
-        f"one kernel an operation moves at least {format_bytes(apart)}"
+        f"one kernel an operation moves at least {format_bytes(unfused)}"
     )
     about += _measured(every)
     return AuditPicture(

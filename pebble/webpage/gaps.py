@@ -13,7 +13,7 @@ from pebble.system.files import shown
 from pebble.units import format_capacity
 from pebble.webpage.documents import MAX_ROWS, Document, Fields, setting
 
-_MOVED = ("dram_bytes", "cost_bytes", "worst_dram_bytes", "bytes")
+_TRAFFIC_KEYS = ("dram_bytes", "cost_bytes", "worst_dram_bytes", "bytes")
 _BOUNDS = {
     "lower_bound": "proved bound: no schedule moves less",
     "chip_bound": "proved bound: nothing this chip runs moves less",
@@ -130,7 +130,7 @@ def _tiles(document: Document, fields: Fields) -> list[str]:
 
 def traffic_of(row: Fields) -> float:
     """What a schedule of a document moves, in bytes."""
-    return row.number(next((key for key in _MOVED if key in row), "dram_bytes"))
+    return row.number(next((key for key in _TRAFFIC_KEYS if key in row), "dram_bytes"))
 
 
 def _order(row: Fields, least: float | None, with_tile: bool) -> Bar:

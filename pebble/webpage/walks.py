@@ -87,25 +87,25 @@ def walks_of(document: Document) -> Walks | None:
     tried = [_Reduced.of(family, *reduction, requested, traffic) for reduction in reduced]
     if not tried:
         return None
-    chosen = max(tried, key=lambda reduced: (len(reduced.ranked), reduced.spread))
+    best = max(tried, key=lambda reduced: (len(reduced.ranked), reduced.spread))
     left_out = (
         [f"{len(names) - len(requested)} orders between the best and the worst"] if len(names) > len(requested) else []
     )
-    left_out += [f"{name}: {reason}" for name, reason in chosen.refused.items()]
-    other = [name for name in requested if name not in (*chosen.ranked, *chosen.refused)]
+    left_out += [f"{name}: {reason}" for name, reason in best.refused.items()]
+    other = [name for name in requested if name not in (*best.ranked, *best.refused)]
     if other:
         left_out.append(f"{', '.join(other)}: so reduced, they would not rank as they do in the gap table")
-    shown = chosen.ranked
+    shown = best.ranked
     if len(shown) > MAX_ORDERS:
         left_out.append(f"{', '.join(shown[MAX_ORDERS - 1 : -1])}: a page shows {MAX_ORDERS} orders at the most")
         shown = [*shown[: MAX_ORDERS - 1], shown[-1]]
     orders: list[dict[str, Any]] = []
     for name in shown:
-        grids, reads, blocks = blocks_of(chosen.traces[name], chosen.config)
+        grids, reads, blocks = blocks_of(best.traces[name], best.config)
         orders.append({"name": name, "moved": traffic[name], "grids": grids, "reads": reads, "blocks": blocks})
-    config = chosen.config
+    config = best.config
     about = (
-        f"Reduced to {chosen.small.label}: tile {family.tile_text(config.tile)}, {config.sms} SMs, "
+        f"Reduced to {best.small.label}: tile {family.tile_text(config.tile)}, {config.sms} SMs, "
         f"one LRU of {config.cache_bytes / 2**10:,.0f} KiB, in waves. Its figures are not those of the whole problem; "
         "at the end of the walks these orders rank as in the gap table."
     )
@@ -256,17 +256,17 @@ def blocks_of(
                 last[sm].tiles.append(tile)
                 continue
             block = open_blocks.setdefault(sm, _Open(touched, np.zeros((len(names), 2), np.int64), []))
-            block.found[operand[tile]] += (1, lost == 0)
+            block.hits[operand[tile]] += (1, lost == 0)
             block.fetched_lines += lost
     written = sorted({int(operand[tile]) for _, block in done for tile in block.tiles})
     places = {o: _Place(trace, o) for o in written}
     grids = tuple((names[o], *places[o].shape) for o in written)
-    reads = [o for o in range(len(names)) if any(block.found[o, 0] for _, block in done)]
+    reads = [o for o in range(len(names)) if any(block.hits[o, 0] for _, block in done)]
     rows = []
     for sm, block in sorted(done, key=lambda entry: entry[1].began):
         turn = turns[sm] = turns.get(sm, -1) + 1
         tiles = [[written.index(int(operand[tile])), *places[int(operand[tile])].of(tile)] for tile in block.tiles]
-        results = [block.found[o].tolist() for o in reads]
+        results = [block.hits[o].tolist() for o in reads]
         rows.append([tiles, sm, turn, block.fetched_lines * LINE_BYTES, results])
     return grids, tuple(names[o] for o in reads), rows
 
@@ -276,7 +276,7 @@ class _Open:
     """A block that runs: its first touch, what it read and found of each operand, tiles written, lines fetched."""
 
     began: int
-    found: Any
+    hits: Any
     tiles: list[int]
     fetched_lines: int = 0
 

@@ -117,8 +117,8 @@ class Nest:
         (a, y), (b, r) = dim
         many, wide = self.size[y], self.size[r]
         # sums are told apart by the remainder of each index; within one they follow each other without a gap
-        apart = min(b, many), min(a, wide)
-        return many * apart[1] + wide * apart[0] - apart[0] * apart[1]
+        residues = min(b, many), min(a, wide)
+        return many * residues[1] + wide * residues[0] - residues[0] * residues[1]
 
     def values(self, access: Access) -> int:
         """Different values that the points meet in an array."""

@@ -13,8 +13,8 @@ class Widths:
     """Bytes that a value takes, held or moved."""
 
     read: int  #: w, an input or a complete intermediate
-    hidden: int  #: p_H, an intermediate that is begun and not complete
-    partial: int  #: p, an output that is begun and not complete
+    hidden: int  #: p_H, an intermediate that is initialised and not complete
+    partial: int  #: p, an output that is initialised and not complete
     written: int  #: w_o, a complete output
 
     @classmethod

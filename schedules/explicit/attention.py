@@ -106,7 +106,7 @@ def best_row_state(scores: Gemm, outputs: Gemm, memory: FastMemory, state: bool 
     """
     results: list[BandedProduct] = []
     for gemm, inside in ((scores, memory.handing_on), (outputs, memory)):
-        fit = _beside_state(gemm, inside, memory) if state else iter(_in_bands(gemm, inside, memory, 0)[:1])
+        fit = _with_state(gemm, inside, memory) if state else iter(_in_bands(gemm, inside, memory, 0)[:1])
         best = min(fit, key=lambda single: (single.bytes, single.elements), default=None)
         if best is None:
             return None
@@ -114,7 +114,7 @@ def best_row_state(scores: Gemm, outputs: Gemm, memory: FastMemory, state: bool 
     return RowState(results[0], results[1], memory, state)
 
 
-def _beside_state(gemm: Gemm, inside: FastMemory, memory: FastMemory) -> Iterator[BandedProduct]:
+def _with_state(gemm: Gemm, inside: FastMemory, memory: FastMemory) -> Iterator[BandedProduct]:
     """Bands of rows beside which their state fits.
 
     What is set aside is for each height that bands of few rows can have, else as near as some steps come to what is
@@ -126,8 +126,8 @@ def _beside_state(gemm: Gemm, inside: FastMemory, memory: FastMemory) -> Iterato
     too_few, enough, rows = 0, gemm.m + 1, tallest(best)
     heights = list(block_sizes(gemm.m, rows))
     if len(heights) <= _FEW_HEIGHTS:
-        beside = ((height, band) for height in heights for band in _in_bands(gemm, inside, memory, height)[:1])
-        yield from (item for height, item in beside if tallest(item) <= height)
+        fitting = ((height, band) for height in heights for band in _in_bands(gemm, inside, memory, height)[:1])
+        yield from (item for height, item in fitting if tallest(item) <= height)
         return
     for _ in range(_NARROWINGS):
         best = next(iter(_in_bands(gemm, inside, memory, rows)), None)
@@ -151,10 +151,10 @@ def _in_bands(gemm: Gemm, inside: FastMemory, memory: FastMemory, rows: int) -> 
         return size - STATE * max(of.hidden, of.partial) * rows
 
     values = None if memory.values is None else memory.values - STATE * rows
-    beside = replace(inside, bytes=left(memory.bytes, memory.widths), values=values)
-    if beside.bytes < 2 * inside.widths.read + inside.widths.partial or (values is not None and values < 3):
+    fitting = replace(inside, bytes=left(memory.bytes, memory.widths), values=values)
+    if fitting.bytes < 2 * inside.widths.read + inside.widths.partial or (values is not None and values < 3):
         return []
-    result = banded_products(gemm, beside, "m")
+    result = banded_products(gemm, fitting, "m")
     return sorted(result, key=lambda single: tallest(single) > rows)
 
 

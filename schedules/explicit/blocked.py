@@ -128,7 +128,7 @@ class Nest:
     def width(self, col: int) -> int:
         return min(self.bq, self.q - col * self.bq)
 
-    def kept_across(self, height: int, width: int) -> int:
+    def carried_across(self, height: int, width: int) -> int:
         """Vectors of P (``height`` values each) kept from one block to the next in its row."""
         free = min(
             (memory.capacity - memory.q - memory.stationary * height * width) // (memory.p * height)
@@ -136,7 +136,7 @@ class Nest:
         )
         return min(self.r, max(0, free))
 
-    def kept_down(self, row: int, width: int) -> int:
+    def carried_down(self, row: int, width: int) -> int:
         """Vectors of Q (``width`` values each) kept at the turn below ``row``.
 
         A block that begins with kept vectors of P must be through with them before it begins to keep vectors of Q,
@@ -144,7 +144,7 @@ class Nest:
         """
         steps = self.r
         if self.cols > 1:
-            steps -= max(self.kept_across(self.height(r), self.bq) for r in (row, row + 1))
+            steps -= max(self.carried_across(self.height(r), self.bq) for r in (row, row + 1))
         free = min(
             (memory.capacity - memory.p - memory.stationary * self.bp * width) // (memory.q * width)
             for memory in self.memories
@@ -155,8 +155,8 @@ class Nest:
         """Values of P not moved again, over all steps inside rows of blocks."""
         # every step inside a row has a block of full width on at least one side
         full, last = self.bp, self.height(self.rows - 1)
-        per_step = (self.rows - 1) * self.kept_across(full, self.bq) * full
-        return (self.cols - 1) * (per_step + self.kept_across(last, self.bq) * last)
+        per_step = (self.rows - 1) * self.carried_across(full, self.bq) * full
+        return (self.cols - 1) * (per_step + self.carried_across(last, self.bq) * last)
 
     def turn_column(self, row: int) -> int:
         """The column of blocks in which the walk goes from ``row`` to the next: the snake's end."""
@@ -170,22 +170,22 @@ class Nest:
         plain = self.rows - 2  # turns between two full rows of blocks; they alternate between two columns
         for parity, count in ((0, ceil_div(plain, 2)), (1, plain // 2)):
             width = self.width(self.turn_column(parity))
-            total += count * (self.kept_down(0, width) * width if count else 0)
+            total += count * (self.carried_down(0, width) * width if count else 0)
         last = self.rows - 2
         width = self.width(self.turn_column(last))
-        return total + self.kept_down(last, width) * width
+        return total + self.carried_down(last, width) * width
 
     def peak(self, own: int = 1, of_p: int = 1, of_q: int = 1) -> int:
         """Most that is held at once, where a value of the block, of P and of Q takes so much."""
         most = own * self.bp * self.bq + max(of_p, of_q) * (min(self.bp, self.bq) + 1)
         if self.cols > 1:
             for height in {self.bp if self.rows > 1 else self.height(0), self.height(self.rows - 1)}:
-                kept = self.kept_across(height, self.bq)
-                most = max(most, own * height * self.bq + of_p * kept * height + of_q if kept else 0)
+                carried = self.carried_across(height, self.bq)
+                most = max(most, own * height * self.bq + of_p * carried * height + of_q if carried else 0)
         for row in {0, self.rows - 2} if self.rows > 1 else set():
             for width in {self.width(self.turn_column(row)), self.width(self.turn_column(row + 1))}:
-                kept = self.kept_down(row, width)
-                most = max(most, own * self.bp * width + of_q * kept * width + of_p if kept else 0)
+                carried = self.carried_down(row, width)
+                most = max(most, own * self.bp * width + of_q * carried * width + of_p if carried else 0)
         return most
 
 
@@ -208,14 +208,14 @@ def visits_of_many(
     last_height, last_width = p - (rows - 1) * bp, q - (cols - 1) * bq
 
     def across(height: FloatArray) -> FloatArray:
-        kept = [(item.capacity - item.q - item.stationary * height * bq) // (item.p * height) for item in memories]
-        return np.asarray(np.clip(np.minimum.reduce(kept), 0, r))
+        carried = [(item.capacity - item.q - item.stationary * height * bq) // (item.p * height) for item in memories]
+        return np.asarray(np.clip(np.minimum.reduce(carried), 0, r))
 
     def down(width: FloatArray, besides: FloatArray) -> FloatArray:
-        kept = [
+        carried = [
             (memory.capacity - memory.p - memory.stationary * bp * width) // (memory.q * width) for memory in memories
         ]
-        return np.asarray(np.clip(np.minimum.reduce(kept), 0, r - np.where(cols > 1, besides, 0)) * width)
+        return np.asarray(np.clip(np.minimum.reduce(carried), 0, r - np.where(cols > 1, besides, 0)) * width)
 
     full, last = across(bp), across(last_height)
     saved_p = (cols - 1) * ((rows - 1) * full * bp + last * last_height)

@@ -20,9 +20,9 @@ band's peak keeps values of the streaming side (B and D, or Y and A) for the nex
 as they can be, and the rest of the rows cut evenly and blocked by another rule.
 
 Room, with u = 2 for a gated FFN, until H has taken the place of the gate: a block of r x c takes u r c cells of H that
-are begun, then r c complete ones; beside it are what stays, one vector of min(r, u c) and one slot for what streams by;
-the vector is not needed where all columns stay. Each value counts what it takes of the memory: one in the classic game;
-its bytes on a chip, where a cell that is begun may be wider than what it ends as.
+are initialised, then r c complete ones; beside it are what stays, one vector of min(r, u c) and one slot for what
+streams by; the vector is not needed where all columns stay. Each value counts what it takes of the memory: one in the
+classic game; its bytes on a chip, where a cell that is initialised may be wider than what it ends as.
 """
 
 from __future__ import annotations
@@ -111,8 +111,8 @@ class ChainBand:
     extent: int
     block: int
     blocks: int
-    kept_first: int = 0
-    kept_second: int = 0
+    carried_first: int = 0
+    carried_second: int = 0
     traffic: int = 0
     peaks: tuple[int, ...] = ()
     spilled: int = 0
@@ -191,21 +191,25 @@ class ChainPlan(ChainTraffic):
             if band.blocks == 1 and not band.spilled:
                 inside = "one block"
             elif band.wider:
-                inside = f"{band.blocks} blocks, first {band.wider}, others {band.block}, {band.kept_second} of Y stay"
+                inside = (
+                    f"{band.blocks} blocks, first {band.wider}, others {band.block}, {band.carried_second} of Y stay"
+                )
             elif band.spilled:
                 inside = f"Y stationary, {band.spilled} columns of H spilled"
-            elif (band.kept_first, band.kept_second) == (c.k, c.l):
+            elif (band.carried_first, band.carried_second) == (c.k, c.l):
                 inside = "panel"
             else:
-                inside = f"{band.blocks} blocks of {band.block}, {band.kept_first}+{band.kept_second} columns stay"
+                inside = (
+                    f"{band.blocks} blocks of {band.block}, {band.carried_first}+{band.carried_second} columns stay"
+                )
             parts.append(f"{count} x {band.extent} {self.side} ({inside})")
         return ", ".join(parts)
 
 
 def is_panel(chain: Chain, side: str, band: ChainBand) -> bool:
     """Whether A and Y stay for all of a band of rows, so that only B and D stream by."""
-    kept = (band.kept_first, band.kept_second) == (chain.k, chain.l) and band.blocks > 1
-    return kept and side == "rows" and not (chain.masked or band.spilled)
+    carried = (band.carried_first, band.carried_second) == (chain.k, chain.l) and band.blocks > 1
+    return carried and side == "rows" and not (chain.masked or band.spilled)
 
 
 def chain_bytes(chain: Chain, cost: Widths, loads: dict[str, int], stores: dict[str, int]) -> int:
@@ -239,18 +243,18 @@ def _holds(chain: Chain, side: str, band: ChainBand, widths: Widths) -> int:
             turned = [Corner(item.group, item.turned, 0) for item in (band.enter, band.leave)]
             sides = spilling_sides(extent, u, widths)
             held = (first, second)
-            most = max(most, *(plain + h + c.room(s) for h, c, s in zip(held, turned, sides, strict=True)))
+            most = max(most, *(plain + h + c.footprint(s) for h, c, s in zip(held, turned, sides, strict=True)))
         return most + state
     if band.wider:
         alone = _works(widths, u, extent, band.wider, True)
-        comes = w * extent * band.wider + band.enter.room(column_of_y(extent, widths))
-        later = p * extent * band.kept_second + _works(widths, u, extent, band.block, True)
+        comes = w * extent * band.wider + band.enter.footprint(column_of_y(extent, widths))
+        later = p * extent * band.carried_second + _works(widths, u, extent, band.block, True)
         return extent * state_of(chain, widths, False) + max(alone, comes, later)
-    whole = band.block < across and (band.kept_first, band.kept_second) == (k, l)
+    whole = band.block < across and (band.carried_first, band.carried_second) == (k, l)
     rows, cols = (extent, band.block) if side == "rows" else (band.block, extent)
     of_a, of_y = (w, p) if side == "rows" else (w * u, w)
-    kept = extent * (of_a * band.kept_first + of_y * band.kept_second)
-    return kept + rows * state_of(chain, widths, whole) + _works(widths, u, rows, cols, l > 0, not whole)
+    carried = extent * (of_a * band.carried_first + of_y * band.carried_second)
+    return carried + rows * state_of(chain, widths, whole) + _works(widths, u, rows, cols, l > 0, not whole)
 
 
 def column_of_y(extent: int, widths: Widths) -> Side:
@@ -264,9 +268,9 @@ def spilling_sides(extent: int, streams: int, widths: Widths) -> tuple[Side, Sid
     D has one product, but at the second corner as many values are counted as at the first.
     """
     w = widths.read
-    beside = ceil_div(w * extent, widths.hidden)  # of a complete column, counted like those that turn
+    resident = ceil_div(w * extent, widths.hidden)  # of a complete column, counted like those that turn
     return (
-        Side(extent, 0, streams, beside, cell=w, vector=widths.hidden, pivot=w),
+        Side(extent, 0, streams, resident, cell=w, vector=widths.hidden, pivot=w),
         Side(extent, 0, streams, extent, cell=widths.partial, vector=w, pivot=w),
     )
 
@@ -298,8 +302,8 @@ def handed_on(chain: Chain, side: str, memory: FastMemory, before: ChainBand, af
     if not (chain.turns and any(panels)):
         most = seen * chain.weights_per_column if side == "rows" else chain.m * (chain.k + chain.l)
         peaks = tuple(max(both) for both in zip(before.peaks, after.peaks, strict=True))
-        kept = min(most, spare_values(side, memory, peaks))
-        return Handed(kept, values + kept)
+        carried = min(most, spare_values(side, memory, peaks))
+        return Handed(carried, values + carried)
     if not all(panels):  # the panel's own corners need the room
         return Handed(0, values)
     corners, most = [NO_CORNER, NO_CORNER], chain.f // 2  # a band is through with what it got before it keeps more
@@ -309,7 +313,7 @@ def handed_on(chain: Chain, side: str, memory: FastMemory, before: ChainBand, af
     leave, enter = corners
     plain = Side(chain.k, chain.l, chain.streams)
     held = [band.extent * (plain.held + min(chain.state, 2)) for band in (before, after)]
-    peak = max(values, *(own + corner.room(plain) for own, corner in zip(held, corners, strict=True)))
+    peak = max(values, *(own + corner.footprint(plain) for own, corner in zip(held, corners, strict=True)))
     return Handed(leave.vectors * chain.weights_per_column, peak, leave, enter)
 
 

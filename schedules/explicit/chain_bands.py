@@ -33,7 +33,7 @@ def best_band(chain: Chain, side: str, extent: int, memory: FastMemory, rule: st
         band
         for blocks in sorted(counts if rule != "spill" else ())
         if (band := _band(chain, side, extent, blocks, memory, keep=rule != "block")) is not None
-        and (rule != "panel" or band.blocks == 1 or band.kept_first == chain.k)
+        and (rule != "panel" or band.blocks == 1 or band.carried_first == chain.k)
         and not (rule == "keep" and is_panel(chain, side, band))
     ]
     if rule in ("any", "keep") and rows and not (chain.whole_rows or chain.masked):
@@ -180,7 +180,7 @@ def _band(chain: Chain, side: str, extent: int, blocks: int, memory: FastMemory,
     if result is None:
         return None
     again, cost = blocks - 1, memory.cost
-    w, first, second = cost.read, k - result.kept_first, l - result.kept_second
+    w, first, second = cost.read, k - result.carried_first, l - result.carried_second
     if side == "rows":  # Y is stored and loaded again
         traffic = extent * (w * (k + again * first) + cost.written * l + 2 * cost.partial * again * second)
     else:
@@ -197,4 +197,4 @@ def _keeping(chain: Chain, side: str, band: ChainBand, memory: FastMemory) -> Ch
     ]
     second = min(second, *(spare // (extent * of_second) for spare, _, of_second in left))
     first = min(first, *((spare - extent * second * b) // (extent * a) for spare, a, b in left))
-    return replace(band, kept_first=first, kept_second=second)
+    return replace(band, carried_first=first, carried_second=second)

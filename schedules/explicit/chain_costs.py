@@ -143,8 +143,8 @@ class _Limit:
         twice = 2 if self.side == "rows" else 1
         # what a unit of room that is left for lines saves
         saves = first / max(widths[0], 1), twice * second / max(widths[1], 1)
-        for kept in (0.0, float(widths[1]), widths[1] + widths[0] / 2) if rule == "keep" else (0.0,):
-            fewest = np.ceil(f / np.maximum(self._widest(extent, kept), 1e-9))
+        for carried in (0.0, float(widths[1]), widths[1] + widths[0] / 2) if rule == "keep" else (0.0,):
+            fewest = np.ceil(f / np.maximum(self._widest(extent, carried), 1e-9))
             for blocks in (fewest, fewest + 1):
                 free = self.size - self._taken(extent, np.ceil(f / blocks))
                 stays = np.maximum(free / extent, 0)
@@ -168,10 +168,10 @@ class _Limit:
         vector = w * (np.minimum(rows, c.streams * cols) + 1)
         return np.asarray(self.cell * rows * cols + state_of(c, self.of, False) * rows + vector)
 
-    def _widest(self, extent: FloatArray, kept: float) -> FloatArray:
+    def _widest(self, extent: FloatArray, carried: float) -> FloatArray:
         """Longest block beside so much that stays in each line; the shorter vector lies along it or across."""
         u, w, cell, state = self.chain.streams, self.of.read, self.cell, state_of(self.chain, self.of, False)
-        capacity = self.size - w - extent * kept
+        capacity = self.size - w - extent * carried
         if self.side == "rows":
             capacity = capacity - extent * state
             short, long = (

@@ -102,9 +102,9 @@ def _few_high(chain: Chain, side: str, memory: FastMemory, rule: str) -> list[Ch
         state, factor = state_of(chain, of, True), state_of(chain, of, False)
         for blocks in (1, across):
             cell = of.hidden * chain.streams * ceil_div(across, blocks)
-            for kept in (0, of.partial * chain.l, of.read * chain.k + of.partial * chain.l):
+            for carried in (0, of.partial * chain.l, of.read * chain.k + of.partial * chain.l):
                 for more in {0, of.read, state, factor, factor + of.read}:  # softmax state, and the vector
-                    heights.add((size - of.read) // (cell + kept + more))
+                    heights.add((size - of.read) // (cell + carried + more))
     fit = sorted(e for e in heights if 1 <= e <= extent and best_band(chain, side, e, memory, rule)) or [1]
     tallest = _tallest(chain, side, memory, rule, fit[-1], extent)
     fit += [tallest] if tallest > fit[-1] else []
@@ -211,8 +211,8 @@ def _plan(chain: Chain, side: str, sizes: list[tuple[int, int, str]], memory: Fa
     # vectors at a corner are half of those that stream by, at most; where much is spare, as many fit beside the bands
     panels = [band for band, _ in runs if is_panel(chain, side, band)]
     if panels and sum(count for _, count in runs) > 1:
-        beside = max(spare_values(side, memory, band.peaks) for band in panels)
-        if beside >= chain.f // 2 * chain.weights_per_column:
+        spare = max(spare_values(side, memory, band.peaks) for band in panels)
+        if spare >= chain.f // 2 * chain.weights_per_column:
             plan = min(
                 plan, plan_of_runs(replace(chain, turns=False), side, runs, memory), key=lambda single: single.bytes
             )
@@ -244,13 +244,13 @@ def _floor_sum(count: int, divisor: int, step: int, first: int) -> int:
 
 def plan_of_runs(chain: Chain, side: str, runs: list[tuple[ChainBand, int]], memory: FastMemory) -> ChainPlan:
     """The plan of these bands in this order, with what each keeps for the next."""
-    kept, peak, done, columns = [], 0, 0, 0
+    carried, peak, done, columns = [], 0, 0, 0
     before: ChainBand | None = None
     for band, count in runs:
         peak = max(peak, values_held(chain, side, band, memory))
         if before is not None:
             between = handed_on(chain, side, memory, before, band, chain.seen(done))
-            kept.append((between.values, 1))
+            carried.append((between.values, 1))
             peak = max(peak, between.peak)
         last = done + count * band.extent
         if count > 1:  # the same band again: with a mask what it sees grows, until it no longer fits
@@ -259,18 +259,18 @@ def plan_of_runs(chain: Chain, side: str, runs: list[tuple[ChainBand, int]], mem
             whole = 0
             if chain.masked and side == "rows":
                 whole = min(count - 1, _bands_that_keep(chain, done, band, memory))
-                kept.append((chain.weights_per_column * seen_in_all(chain, done, band.extent, whole), 1))
-            kept.append((between.values, count - 1 - whole))
+                carried.append((chain.weights_per_column * seen_in_all(chain, done, band.extent, whole), 1))
+            carried.append((between.values, count - 1 - whole))
         columns += seen_in_all(chain, done, band.extent, count) if side == "rows" else count * chain.f
         before, done = band, last
-    return ChainPlan(side, tuple(runs), chain, memory, *_totals(chain, side, runs, kept, columns), peak)
+    return ChainPlan(side, tuple(runs), chain, memory, *_totals(chain, side, runs, carried, columns), peak)
 
 
 def _totals(
     chain: Chain,
     side: str,
     runs: list[tuple[ChainBand, int]],
-    kept: list[tuple[int, int]],
+    carried: list[tuple[int, int]],
     columns: int,
 ) -> tuple[dict[str, int], dict[str, int]]:
     """Loads and stores by operand; ``columns``: of H that the bands go through, in all (rows of weights streamed)."""
@@ -280,10 +280,10 @@ def _totals(
         a_loads = 0
         for band, count in runs:
             hidden += count * band.extent * band.spilled
-            a_loads += count * band.extent * (k + (band.blocks - 1) * (k - band.kept_first))
-            spilled += count * band.extent * (band.blocks - 1) * (l - band.kept_second)
+            a_loads += count * band.extent * (k + (band.blocks - 1) * (k - band.carried_first))
+            spilled += count * band.extent * (band.blocks - 1) * (l - band.carried_second)
         b_loads, d_loads = columns * u * k, columns * l
-        for values, times in kept:  # column by column of H: B, then D
+        for values, times in carried:  # column by column of H: B, then D
             whole, rest = divmod(values, u * k + l)
             saved_b = whole * u * k + min(rest, u * k)
             b_loads -= times * saved_b
@@ -293,9 +293,9 @@ def _totals(
         a_loads, b_loads, d_loads = bands * m * k, 0, 0
         spilled = (bands - 1) * m * l
         for band, count in runs:
-            b_loads += count * band.extent * u * (k + (band.blocks - 1) * (k - band.kept_first))
-            d_loads += count * band.extent * (l + (band.blocks - 1) * (l - band.kept_second))
-        for values, times in kept:  # Y first: it saves a store and a load
+            b_loads += count * band.extent * u * (k + (band.blocks - 1) * (k - band.carried_first))
+            d_loads += count * band.extent * (l + (band.blocks - 1) * (l - band.carried_second))
+        for values, times in carried:  # Y first: it saves a store and a load
             saved_y = min(values, m * l)
             spilled -= times * saved_y
             a_loads -= times * (values - saved_y)

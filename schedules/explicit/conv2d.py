@@ -160,8 +160,8 @@ class ConvSchedule:
         if self.stays == "weights":
             return (c.taps * self.channels + c.in_channels * c.kernel * positions(c, self.columns)) * read + sums
         held = min(self.patch, c.kernel**2 * self.channels) if self.pixels > 1 else 1
-        beside = max((held + 1) * read, self._corner(read, sums))
-        return self.pixels * self.channels * sums + self.passing.resident * self.shared_values * read + beside
+        extra = max((held + 1) * read, self._corner(read, sums))
+        return self.pixels * self.channels * sums + self.passing.resident * self.shared_values * read + extra
 
     def _corner(self, read: int, sums: int) -> int:
         p = self.passing
@@ -192,28 +192,28 @@ class ConvSchedule:
         ]
 
     @property
-    def kept_weights(self) -> int:
+    def carried_weights(self) -> int:
         """Weights that stay from one tile to the next (``inputs``)."""
         weights = self.conv.taps * self.conv.out_channels
         free = (self.memory.bytes - self.own_capacity) // self.read_width
         return min(weights, free) if self.stays == "inputs" and self.tiles > 1 else 0
 
     @property
-    def kept_inputs(self) -> int:
+    def carried_inputs(self) -> int:
         """Values of X that stay from one block of channels to the next (``weights``)."""
         if self.stays != "weights" or self.rounds == 1 or self.columns < self.conv.out_width:
             return 0
         return min(self.patch * self.conv.in_channels, (self.memory.bytes - self.own_capacity) // self.read_width)
 
     @property
-    def kept(self) -> int:
+    def carried(self) -> int:
         """Values that stay from one tile to the next where inputs or weights stay."""
-        return self.kept_weights + self.kept_inputs
+        return self.carried_weights + self.carried_inputs
 
     @property
     def peak_elements(self) -> int:
         """Most values held at once."""
-        return self._held(1, 1) + self.kept
+        return self._held(1, 1) + self.carried
 
     @property
     def loads(self) -> dict[str, int]:
@@ -232,8 +232,8 @@ class ConvSchedule:
             return {**loads, p.shared: loads[p.shared] - self.turns * p.channels * passed}
         inputs = c.in_channels * strips * positions(c, c.out_height)  # rows that two bands share are there already
         if self.stays == "inputs":
-            return {"X": inputs, "W": self.tiles * weights - (self.tiles - 1) * self.kept_weights, "Y": 0}
-        return {"X": self.rounds * inputs - (self.rounds - 1) * self.kept_inputs, "W": weights, "Y": 0}
+            return {"X": inputs, "W": self.tiles * weights - (self.tiles - 1) * self.carried_weights, "Y": 0}
+        return {"X": self.rounds * inputs - (self.rounds - 1) * self.carried_inputs, "W": weights, "Y": 0}
 
     @property
     def stores(self) -> dict[str, int]:

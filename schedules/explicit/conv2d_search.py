@@ -25,7 +25,7 @@ _LOOK_CLOSELY = 32  # tiles for which what passes is sought
 _MORE_ROUNDS = 3  # blocks of channels beyond the fewest: smaller tiles leave room for what passes
 
 Build = Callable[[str, int, int, int, int], ConvSchedule]  # in that memory: what stays, images, rows, columns, channels
-Found = ConvSchedule | ConvProduct
+Candidate = ConvSchedule | ConvProduct
 
 
 def _sizes(extent: int) -> list[int]:
@@ -97,19 +97,19 @@ def _with_passing(schedule: ConvSchedule) -> ConvSchedule:
     c, read, shared = schedule.conv, schedule.read_width, schedule.passing.shared
     unit = schedule.shared_values * read
     tile = schedule.pixels * schedule.channels * schedule.sum_width
-    spare, beside = schedule.memory.bytes - tile, schedule.own_capacity - tile
-    if schedule.turns < 1 or beside > spare:
+    spare, own_spare = schedule.memory.bytes - tile, schedule.own_capacity - tile
+    if schedule.turns < 1 or own_spare > spare:
         return schedule
-    best = Passing(shared, min(c.in_channels, (spare - beside) // unit))
+    best = Passing(shared, min(c.in_channels, (spare - own_spare) // unit))
     high = c.in_channels if schedule.turns == 1 else c.in_channels // 2
     for group in _groups(schedule, spare):
         lines = schedule.corner_lines(read, schedule.sum_width, group)
         (slope, gone), *others = lines
         # the room grows in steps of the lines: what fits beside the passing values, all, and where lines meet
-        limits = [min((free_capacity + gone) // slope for slope, gone in lines) for free_capacity in (beside, spare)]
+        limits = [min((free_capacity + gone) // slope for slope, gone in lines) for free_capacity in (own_spare, spare)]
         limits += [(more - gone) // (steep - slope) + i for steep, more in others if steep > slope for i in (0, 1)]
         for turned in {min(high, limit) for limit in limits}:
-            capacity = max(beside, *(slope * turned - gone for slope, gone in lines))
+            capacity = max(own_spare, *(slope * turned - gone for slope, gone in lines))
             if turned > 0 and capacity <= spare:
                 most = c.in_channels - (turned if schedule.turns == 1 else 2 * turned)
                 result = Passing(shared, min(most, (spare - capacity) // unit), turned, group)
@@ -145,9 +145,9 @@ def _guesses(conv: Conv2d, capacity: int, build: Build) -> Iterator[tuple[float,
                     continue
                 ratio = pixels * sums / read / (square if shared == "W" else patch)  # channels for each of a group
                 pivot = read * (patch if shared == "W" else square)
-                kept = spare / unit / read
-                kept = max(kept, min((spare * ratio / pivot) ** 0.5, ins / 2))
-                saved = (turns - 1) / turns * min(1, kept / ins)
+                per_turn = spare / unit / read
+                per_turn = max(per_turn, min((spare * ratio / pivot) ** 0.5, ins / 2))
+                saved = (turns - 1) / turns * min(1, per_turn / ins)
                 traffic = {"X": inputs * rounds, "W": weights * tiles}
                 yield (
                     sum(traffic.values()) - saved * traffic[shared],
@@ -170,7 +170,7 @@ def _search(conv: Conv2d, capacity: int, build: Build) -> list[ConvSchedule]:
     return [*best.values()]
 
 
-def conv_schedules(conv: Conv2d, memory: FastMemory) -> list[Found]:
+def conv_schedules(conv: Conv2d, memory: FastMemory) -> list[Candidate]:
     """The best schedule of each family that fits, the one with the least bytes first; some milliseconds.
 
     Raises
@@ -188,13 +188,13 @@ def conv_schedules(conv: Conv2d, memory: FastMemory) -> list[Found]:
     def build(stays: str, images: int, rows: int, columns: int, channels: int) -> ConvSchedule:
         return ConvSchedule(conv, memory, stays, images, rows, columns, channels)
 
-    every: list[Found] = [*_search(conv, memory.bytes, build)]
+    every: list[Candidate] = [*_search(conv, memory.bytes, build)]
     if conv.overlap == 1:
         every.append(ConvProduct.of(conv, memory))
     return sorted(every, key=lambda s: (s.bytes, s.elements))
 
 
 @lru_cache(maxsize=1 << 8)
-def best_conv_schedule(conv: Conv2d, memory: FastMemory) -> Found:
+def best_conv_schedule(conv: Conv2d, memory: FastMemory) -> Candidate:
     """The schedule with the least bytes moved among all families."""
     return conv_schedules(conv, memory)[0]

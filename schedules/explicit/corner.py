@@ -37,7 +37,7 @@ Floats = FloatArray | np.float64
 class Side:
     """What a line of the stationary block holds: ``first`` (of A) and ``second`` (of Y) values; hidden ``streams``.
 
-    ``beside`` is what a vector needs that lies beside the block, where that is not all of ``shared``. Where values
+    ``resident`` is what a vector needs that lies beside the block, where that is not all of ``shared``. Where values
     differ in width, a first value of the block takes ``cell`` of the capacity, a second one ``cell_second``, one of the
     shared operands ``vector``, and one of the third ``pivot``.
     """
@@ -45,7 +45,7 @@ class Side:
     first: int
     second: int = 0
     streams: int = 1
-    beside: int = 0
+    resident: int = 0
     cell: int = 1
     cell_second: int = 1
     vector: int = 1
@@ -87,7 +87,7 @@ class Side:
     @property
     def plain(self) -> int:
         """Values of a vector beside the block."""
-        return self.beside or self.shared
+        return self.resident or self.shared
 
     def plain_capacity(self, vectors: int) -> int:
         """What so many vectors beside the block take."""
@@ -107,13 +107,13 @@ class Corner:
         """Vectors of the shared operand that pass."""
         return self.turned + self.plain
 
-    def room(self, side: Side) -> int:
+    def footprint(self, side: Side) -> int:
         """Most that is held beside the whole block while vectors come to stay, or leave."""
         if not self.turned:
             return side.plain_capacity(self.plain)  # line by line, a cell of each product at a time
-        beside = side.vector * side.plain * self.plain
+        resident = side.vector * side.plain * self.plain
         index, pivots = side.vector * self.turned, side.pivot * side.streams * self.group * self.turned
-        return beside + pivots + max(values * index - gone * self.group for values, gone in side.terms)
+        return resident + pivots + max(values * index - gone * self.group for values, gone in side.terms)
 
 
 NO_CORNER = Corner(0, 0, 0)
@@ -152,7 +152,7 @@ def _turned(spare: int, side: Side, depth: int, limit: int) -> tuple[int, int]:
 
 
 @lru_cache(maxsize=1 << 14)
-def best_corner(spare: int, side: Side, depth: int, limit: int, beside: int | None = None) -> Corner:
+def best_corner(spare: int, side: Side, depth: int, limit: int, resident: int | None = None) -> Corner:
     """The corner that carries most, of at most ``limit`` vectors.
 
     Parameters
@@ -173,7 +173,7 @@ def best_corner(spare: int, side: Side, depth: int, limit: int, beside: int | No
     if spare < 2 or limit < 1:
         return NO_CORNER
     each, best, pivot = side.vector * side.plain, NO_CORNER, side.pivot * side.streams
-    most_plain = min(limit, max(0, spare - pivot) // each, limit if beside is None else beside)
+    most_plain = min(limit, max(0, spare - pivot) // each, limit if resident is None else resident)
     # with E spare about sqrt(E taken / (pivot u vector shared)) vectors turn; the next place turns less than it
     # keeps plainly once E is above this
     balanced = (spare - each * each * side.taken // (4 * pivot * side.vector * side.shared)) // each
@@ -203,7 +203,7 @@ class Stage:
         return low if low <= high else 0
 
 
-def best_corners(stages: tuple[Stage, ...], limit: int, beside: int | None = None) -> tuple[Corner, ...]:
+def best_corners(stages: tuple[Stage, ...], limit: int, resident: int | None = None) -> tuple[Corner, ...]:
     """The corner that carries most through all stages; its groups may differ from one to the next.
 
     Parameters
@@ -216,17 +216,17 @@ def best_corners(stages: tuple[Stage, ...], limit: int, beside: int | None = Non
     """
     if len(stages) == len(stages[0].limits) == 1:
         spare, side = stages[0].limits[0]
-        return (best_corner(spare, side, stages[0].depth, limit, beside),)
+        return (best_corner(spare, side, stages[0].depth, limit, resident),)
     every = [(spare, side, stage.depth) for stage in stages for spare, side in stage.limits]
     if len(sides := {side for _, side, _ in every}) == 1:  # the least room and depth bind
         least = min(spare for spare, _, _ in every), min(depth for _, _, depth in every)
-        return (best_corner(least[0], sides.pop(), least[1], limit, beside),) * len(stages)
+        return (best_corner(least[0], sides.pop(), least[1], limit, resident),) * len(stages)
     none = (NO_CORNER,) * len(stages)
     if limit < 1 or min(spare for spare, _, _ in every) < 2:
         return none
-    alone = [best_corner(spare, side, depth, limit, beside) for spare, side, depth in every]
+    alone = [best_corner(spare, side, depth, limit, resident) for spare, side, depth in every]
     most = min(corner.vectors for corner in alone)
-    most_plain = min(most, limit if beside is None else beside)
+    most_plain = min(most, limit if resident is None else resident)
 
     def with_plain(plain: int) -> tuple[Corner, ...]:
         """The most that turn beside so many plain ones."""

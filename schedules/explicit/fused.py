@@ -32,13 +32,13 @@ def family_of_plan(plan: Plan) -> str:
     """The plainest family that a plan belongs to."""
     if not isinstance(plan, ChainPlan):
         return REMAINDER if isinstance(plan, PanelsWithRemainder) else PHASES
-    panels = [b.block == 1 and (b.blocks == 1 or b.kept_first == plan.chain.k) for b, _ in plan.runs]
+    panels = [b.block == 1 and (b.blocks == 1 or b.carried_first == plan.chain.k) for b, _ in plan.runs]
     spilled = [b.spilled > 0 for b, _ in plan.runs]
     if all(spilled):
         return "Y stationary"
     if all(panels) and not any(spilled):
         return "row panel" if plan.side == "rows" else "column panel"
-    if not any(b.kept_first or b.kept_second for b, _ in plan.runs):
+    if not any(b.carried_first or b.carried_second for b, _ in plan.runs):
         return "hidden block"
     return "bands of rows" if plan.side == "rows" else "bands of hidden units"
 

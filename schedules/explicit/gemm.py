@@ -263,10 +263,10 @@ class BandedProduct(StationaryProduct):
         for i, band in enumerate(self.bands):
             steps, (inside, end) = self.steps[i], self.sides(band, of)
             _, block, _ = self.layout(band)
-            beside = [max(inside.vector, end.vector) * (min(block, band.width) + 1), steps.across.room(inside)]
-            beside += [corner.room(end) for corner in (*steps.down, steps.next[0])]
-            beside += [self.steps[i - 1].next[1].room(end)] if i else []
-            most = max(most, end.cell * block * band.width + max(beside))
+            extra = [max(inside.vector, end.vector) * (min(block, band.width) + 1), steps.across.footprint(inside)]
+            extra += [corner.footprint(end) for corner in (*steps.down, steps.next[0])]
+            extra += [self.steps[i - 1].next[1].footprint(end)] if i else []
+            most = max(most, end.cell * block * band.width + max(extra))
         return most
 
     @property

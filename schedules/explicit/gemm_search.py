@@ -94,8 +94,8 @@ class _Kinds:
 
     def cost(self, width: FloatArray, count: FloatArray) -> FloatArray:
         """About how many bytes so many bands of this width move: P once, Q once a block, what stays once."""
-        (p, r), (of_p, of_q, of_block), (room_p, room_q, own) = self.extents, self.weights, self.taken
-        carried = vectors_carried(self.spare(width), own * width, self.block, room_p, room_q * width)
+        (p, r), (of_p, of_q, of_block), (footprint_p, footprint_q, own) = self.extents, self.weights, self.taken
+        carried = vectors_carried(self.spare(width), own * width, self.block, footprint_p, footprint_q * width)
         across = np.minimum(carried, r / 2)
         down = np.minimum(self.down(width), np.where(self.blocks > 1, r - across, np.where(count > 2, r // 2, r)))
         of_band = of_p * p * r + of_q * width * (self.blocks * r - (self.blocks - 1) * across) + of_block * width * p

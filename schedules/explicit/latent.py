@@ -42,13 +42,13 @@ class LatentSchedule:
     workload: LatentAttention
     memory: FastMemory
     rows: int
-    apart: FusedSchedule | None = None
+    separate: FusedSchedule | None = None
 
     @property
     def loads(self) -> dict[str, int]:
         """Values loaded, by operand, over all sequences."""
-        if self.apart is not None:
-            return _joined(self.apart.loads)
+        if self.separate is not None:
+            return _joined(self.separate.loads)
         w = self.workload
         vectors = w.keys if not self.rows else keys_seen(w, self.rows)
         rows = w.batch * w.stacked_queries
@@ -57,8 +57,8 @@ class LatentSchedule:
     @property
     def stores(self) -> dict[str, int]:
         """Values stored, by operand."""
-        if self.apart is not None:
-            return _joined(self.apart.stores)
+        if self.separate is not None:
+            return _joined(self.separate.stores)
         return {"O": self.workload.batch * self.workload.stacked_queries * self.workload.value_dim}
 
     @property
@@ -69,20 +69,22 @@ class LatentSchedule:
     @property
     def bytes(self) -> int:
         """The same in bytes, each value at its width."""
-        if self.apart is not None:
-            return self.apart.bytes
+        if self.separate is not None:
+            return self.separate.bytes
         return self.memory.cost.read * sum(self.loads.values()) + self.memory.cost.written * sum(self.stores.values())
 
     @property
     def peak_elements(self) -> int:
         """Most values held at once."""
-        return self.apart.peak_elements if self.apart is not None else capacity_of(self.workload, self.rows, ALIKE)
+        return (
+            self.separate.peak_elements if self.separate is not None else capacity_of(self.workload, self.rows, ALIKE)
+        )
 
     @property
     def name(self) -> str:
         """For tables; ``compulsory`` in front when nothing is moved twice."""
-        if self.apart is not None:
-            return f"keys and values loaded apart, {self.apart.name}"
+        if self.separate is not None:
+            return f"keys and values loaded apart, {self.separate.name}"
         each = f"{self.workload.batch} sequences, each " if self.workload.batch > 1 else ""
         panels = ceil_div(self.workload.stacked_queries, self.rows) if self.rows else 0
         label = f"panels of {self.rows} rows of Q and O ({panels})" if self.rows else "all latents stay"
@@ -92,7 +94,7 @@ class LatentSchedule:
     def to_json(self) -> dict[str, object]:
         """Plain data for ``--json``."""
         fields: dict[str, object] = {
-            "family": "keys and values apart" if self.apart else "latent panels" if self.rows else "latents stay",
+            "family": "keys and values apart" if self.separate else "latent panels" if self.rows else "latents stay",
             "detail": self.name,
             "elements": self.elements,
             "loads_elements": self.loads,
@@ -170,16 +172,16 @@ def best_latent_schedule(workload: LatentAttention, memory: FastMemory) -> Laten
         if panels == 1:
             return results[0]
     try:  # few rows fit: stored scores may move less
-        apart = best_attention_schedule(keys_and_values_apart(workload), memory)
+        separate = best_attention_schedule(with_separate_operands(workload), memory)
     except InfeasibleError:
         if not results:
             raise
     else:
-        results.append(LatentSchedule(workload, memory, 0, apart))
+        results.append(LatentSchedule(workload, memory, 0, separate))
     return min(results, key=lambda single: single.bytes)
 
 
-def keys_and_values_apart(workload: LatentAttention) -> Attention:
+def with_separate_operands(workload: LatentAttention) -> Attention:
     """The attention whose keys and values are matrices of their own: a schedule of it is one of this."""
     w = workload
     return Attention(

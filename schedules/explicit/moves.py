@@ -123,9 +123,9 @@ class _Blocks(_GemmPlayer):
             next_p = next_q = 0
             if number + 1 < len(walk):
                 if walk[number + 1][0] == row:
-                    next_p = nest.kept_across(len(ps), nest.bq)
+                    next_p = nest.carried_across(len(ps), nest.bq)
                 else:
-                    next_q = nest.kept_down(row, len(qs))
+                    next_q = nest.carried_down(row, len(qs))
             order = range(nest.r) if number % 2 == 0 else range(nest.r - 1, -1, -1)
             stationary = self.value(pq, (0, 0))[0]
             if stationary != "C":

@@ -289,18 +289,18 @@ def best_parallel_schedule(
     """
     if capacity < 3:
         raise InfeasibleError(f"capacity: got {capacity} elements per SM, expected at least 3: no schedule exists.")
-    price = Fraction(0) if multicast else omega
+    per_copy = Fraction(0) if multicast else omega
     group = min(largest_cluster, sms)
     grids = {face: np.array(sorted(set(_grids(gemm, sms, capacity, face))), dtype=np.float64) for face in _FACES}
 
     def tried(shapes: tuple[tuple[int, int], ...], tolerance: float) -> list[ParallelSchedule]:
         kinds = [(shape, face) for shape in shapes for face in (_FACES if shape == (1, 1) else ("C",))]
         results = [
-            _cheapest(gemm, sms, capacity, grids[face], face, shape, group, float(price), tolerance, atomic)
+            _cheapest(gemm, sms, capacity, grids[face], face, shape, group, float(per_copy), tolerance, atomic)
             for shape, face in kinds
         ]
         return [s for s in results if s is not None]
 
     if balanced := tried(cluster_shapes(group), tolerance):
-        return min(balanced, key=lambda s: (s.cost_bytes(price), s.imbalance, s.name))
-    return min(tried(((1, 1),), np.inf), key=lambda s: (s.imbalance, s.cost_bytes(price), s.name))
+        return min(balanced, key=lambda s: (s.cost_bytes(per_copy), s.imbalance, s.name))
+    return min(tried(((1, 1),), np.inf), key=lambda s: (s.imbalance, s.cost_bytes(per_copy), s.name))

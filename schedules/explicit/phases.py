@@ -111,13 +111,13 @@ class Phases(ChainTraffic):
             return 0
         c, (last, _), rows = self.first.chain, self.first.runs[-1], self.handed.rows
         leave, enter, w = self.handed.leave, self.handed.enter, widths.read
-        beside = w * rows * leave.plain
+        plain = w * rows * leave.plain
         held = last.extent * (w * c.k + widths.partial * c.l)
-        left = held + beside + panel_works(c, last.extent, widths)
+        left = held + plain + panel_works(c, last.extent, widths)
         if leave.turned:
-            left = max(left, held + beside + turned_part(leave).room(leaving_side(c, last.extent, widths)))
+            left = max(left, held + plain + turned_part(leave).footprint(leaving_side(c, last.extent, widths)))
         block = widths.partial * rows * (self.chain.l - c.l)
-        return max(left, block + enter.room(entering_side(rows, widths)))
+        return max(left, block + enter.footprint(entering_side(rows, widths)))
 
     def describe(self) -> str:
         """A phrase for tables."""
@@ -254,19 +254,19 @@ class _Search:
         c, w, p, hidden, u = self.chain, self.widths.read, self.widths.partial, self.widths.hidden, self.chain.streams
         cost = self.memory.cost
         rows, block, left = np.ceil(c.m / panels), np.ceil(c.m / slabs), c.l - columns
-        beside = self.memory.bytes - rows * (w * c.k + p * columns + hidden * u)
+        spare = self.memory.bytes - rows * (w * c.k + p * columns + hidden * u)
         second = self.memory.bytes - block * p * left
         shared = u * c.k + columns
-        turn = vectors_carried(beside, w * c.k + p * columns, rows, np.float64(hidden * u), w * shared)
+        turn = vectors_carried(spare, w * c.k + p * columns, rows, np.float64(hidden * u), w * shared)
         down = vectors_carried(second, p * block, left, np.float64(w), w * block)
         # of what is free beside a panel so much turns as is worth more than what it would keep as it is
-        turned = np.minimum(np.maximum(beside, 0), (w * block) ** 2 / (4 * hidden * u * u))
-        leave = np.sqrt(turned / hidden) / u + (np.maximum(beside, 0) - turned) / (w * block)
+        turned = np.minimum(np.maximum(spare, 0), (w * block) ** 2 / (4 * hidden * u * u))
+        leave = np.sqrt(turned / hidden) / u + (np.maximum(spare, 0) - turned) / (w * block)
         handed = np.where(block <= rows, block * np.minimum(np.minimum(leave, down), c.f), 0)
         traffic = panels * c.f * shared - (panels - 1) * np.minimum(turn, c.f / 2) * shared
         traffic += slabs * c.f * left - (slabs - 1) * np.minimum(down, c.f / 2) * left
         traffic += c.m * c.k + 2.0 * (c.m * c.f - handed)
-        return np.where((beside >= 0) & (second >= 0), cost.read * traffic + cost.written * c.m * c.l, np.inf)
+        return np.where((spare >= 0) & (second >= 0), cost.read * traffic + cost.written * c.m * c.l, np.inf)
 
     def traffic_columns(self, panels: int, columns: int, slabs: int) -> Phases | None:
         """The number of columns in the first phase where it is best, by steps of half the length."""
@@ -342,9 +342,9 @@ class _Search:
         left, leaves, enters = self.chain.l - c.l, [], []
         for size, of in self.memory.limits:
             w, p = of.read, of.partial
-            beside = ceil_div(w * block.width, of.hidden)  # of a complete column, counted like those that turn
+            resident = ceil_div(w * block.width, of.hidden)  # of a complete column, counted like those that turn
             free = size - last.extent * (w * c.k + p * c.l) - panel_works(c, last.extent, of)
-            leaves.append((free, replace(leaving_side(c, last.extent, of), beside=beside)))
+            leaves.append((free, replace(leaving_side(c, last.extent, of), resident=resident)))
             enters.append((size - p * block.width * left, entering_side(block.width, of)))
         most = c.f - max(came, goes)
         leave = enter = NO_CORNER

@@ -235,10 +235,10 @@ class PanelsWithRemainder(ChainTraffic):
         rows = self.side == "rows"
         own, passing, in_corner = (p, w, w) if rows else (w, max(w, p), max(w, p))
         stays = w * chain.k + p * chain.l if rows else w * (chain.streams * chain.k + chain.l)
-        # the cells of one line across the panel, begun or complete, and a value that passes
-        beside = max(chain.streams * initialised * lines + w, w * lines + passing)
+        # the cells of one line across the panel, initialised or complete, and a value that passes
+        extra = max(chain.streams * initialised * lines + w, w * lines + passing)
         block = own * self.panels * c * u + in_corner * (min(self.panels * c, u) + 1)
-        return max(lines * stays - own * c * u + beside, block)
+        return max(lines * stays - own * c * u + extra, block)
 
     def describe(self) -> str:
         """A phrase for tables."""

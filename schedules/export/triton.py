@@ -131,8 +131,8 @@ def joined(needed: Mapping[str, set[str]]) -> tuple[str, str]:
         text = (TEMPLATES / f"{name}.py").read_text(encoding="utf-8")
         lines, nodes = text.splitlines(), ast.parse(text).body
         wanted = _wanted(nodes, needed[name])
-        kept = [node for node in nodes if _defined(node) & wanted or _is_call(node)]
-        used = {n.id for node in kept for n in ast.walk(node) if isinstance(n, ast.Name)}
+        needed_nodes = [node for node in nodes if _defined(node) & wanted or _is_call(node)]
+        used = {n.id for node in needed_nodes for n in ast.walk(node) if isinstance(n, ast.Name)}
         for node in nodes:
             if isinstance(node, ast.ImportFrom) and node.module in MODULES:
                 if names := {alias.name for alias in node.names} & used:
@@ -143,7 +143,7 @@ def joined(needed: Mapping[str, set[str]]) -> tuple[str, str]:
             f"\n\n{_text(lines, node)}\n"
             if isinstance(node, ast.ClassDef | ast.FunctionDef)
             else _text(lines, node) + "\n"
-            for node in kept
+            for node in needed_nodes
         )
         bodies.insert(0, body)
     imports = {line for line in imports if _name_of(line) in _NAMES.findall("".join(bodies)) or line == "import sys"}

@@ -21,7 +21,7 @@ REGISTRY: dict[str, OrderInfo] = {
 ALL_ORDERS: tuple[str, ...] = tuple(info.name for info in REGISTRY.values())
 
 SAWTOOTH = "sawtooth"
-_KEPT_TILES = 1 << 16  # a search asks for one order of one grid a few times in a row
+_CACHED_TILES = 1 << 16  # a search asks for one order of one grid a few times in a row
 _NUMBERED = re.compile(r"(?P<base>.+?)-(?P<number>[+-]?[0-9][0-9.]*)")
 
 
@@ -30,7 +30,7 @@ def _built(info: OrderInfo, rows: int, cols: int, number: int, params: OrderPara
 
 
 @lru_cache(maxsize=8)
-def _kept(info: OrderInfo, rows: int, cols: int, number: int, params: OrderParams) -> Tiles:
+def _cached(info: OrderInfo, rows: int, cols: int, number: int, params: OrderParams) -> Tiles:
     tiles = _built(info, rows, cols, number, params)
     tiles.setflags(write=False)  # the same for all who ask
     return tiles
@@ -113,7 +113,7 @@ class TileOrder:
         [[0, 0], [1, 0], [0, 1], [1, 1]]
         """
         rows, cols = check_grid(rows, cols)
-        build = _kept if rows * cols <= _KEPT_TILES else _built
+        build = _cached if rows * cols <= _CACHED_TILES else _built
         return build(self.info, rows, cols, self.number or 0, params or OrderParams())
 
     def __str__(self) -> str:

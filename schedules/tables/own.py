@@ -40,19 +40,20 @@ class OwnSchedule(ABC):
 class FixedTable(OwnSchedule):
     """A table that was made for a workload and a launch, such as one that a search found."""
 
-    found: TileTable
+    tile_table: TileTable
 
     @property
     def name(self) -> str:  # type: ignore[override]  # read, never set: what the table says
         """What the table is called."""
-        return self.found.name
+        return self.tile_table.name
 
     def table(self, workload: Workload, launch: Launch, params: OrderParams) -> TileTable:
         """The table itself, if it was made for this."""
-        made, fix = self.found.launch, "; give what it was made for, or make one for this"
-        if workload.replaced(name="") != self.found.workload.replaced(name=""):
+        made, fix = self.tile_table.launch, "; give what it was made for, or make one for this"
+        if workload.replaced(name="") != self.tile_table.workload.replaced(name=""):
             raise InputError(
-                f"{self.name}: got {workload.label}, expected what it was made for, {self.found.workload.label}{fix}."
+                f"{self.name}: got {workload.label}, expected what it "
+                f"was made for, {self.tile_table.workload.label}{fix}."
             )
         if made.tile != launch.tile:
             raise InputError(f"{self.name}: got --tile {launch.tile}, expected {made.tile}{fix}.")
@@ -61,8 +62,8 @@ class FixedTable(OwnSchedule):
                 f"{self.name}: got {launch.sms} SMs with {launch.blocks_per_sm} blocks each, expected {made.sms} with "
                 f"{made.blocks_per_sm} (--sms, --blocks-per-sm){fix}."
             )
-        check_table(self.found)
-        return replace(self.found, launch=launch)
+        check_table(self.tile_table)
+        return replace(self.tile_table, launch=launch)
 
 
 @dataclass(frozen=True, eq=False)
@@ -124,9 +125,9 @@ class FunctionOrder(OwnSchedule):
 
     def _ask(self, rows: int, cols: int, params: OrderParams) -> dict[str, Column]:
         """What the function says of a grid, as columns."""
-        asked = (rows, cols, params) if _takes(self.build, 3) else (rows, cols)
+        arguments = (rows, cols, params) if _takes(self.build, 3) else (rows, cols)
         try:
-            answer = self.build(*asked)
+            answer = self.build(*arguments)
             if isinstance(answer, Iterator):  # it yields its tiles, one too many is enough to refuse it
                 answer = list(islice(answer, rows * cols + 1))
         except (Exception, SystemExit) as error:  # whatever the user's code does
@@ -136,7 +137,7 @@ class FunctionOrder(OwnSchedule):
             line = f" (line {at.tb_lineno})" if at is not None else ""
             raise InputError(
                 f"{self.name}: the function raised {type(error).__name__}: {str(error)[:200]}{line}; it was called "
-                f"with {rows} rows, {cols} columns{' and params' * (len(asked) > 2)}."
+                f"with {rows} rows, {cols} columns{' and params' * (len(arguments) > 2)}."
             ) from None
         parts = answer if isinstance(answer, tuple) and len(answer) == 3 else (answer, None, None)
         expected = "an array of (row, col), or to yield them, or (tiles, k_start, k_direction)"

@@ -278,8 +278,8 @@ def _without(phase: Phase, absent: NDArray[np.bool_]) -> Phase:
             for base, stride in zip(steps.bases.T, steps.strides.tolist(), strict=True)
         ]
         count = walk.count if np.ndim(walk.count) else np.full(len(absent), walk.count)
-        kept = replace(walk, count=np.where(absent, 0, count))
-        return Steps(tiles, steps.ops.tolist(), kept if steps is phase.steps else None)
+        present = replace(walk, count=np.where(absent, 0, count))
+        return Steps(tiles, steps.ops.tolist(), present if steps is phase.steps else None)
 
     result = part(phase.steps)
     assert result is not None

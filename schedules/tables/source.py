@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from importlib.metadata import EntryPoint
 
 _MOST_TILES = 2**22
-_KEPT = 64  # generators whose tiles are kept
+_CACHED = 64  # generators whose tiles are kept
 GROUP = "pebble.orders"
 OWN_HELP = "tiles of your own: FILE.csv, .npy, .json or FILE.py:FUNCTION"
 _FUNCTION = re.compile(r"(?P<path>.+\.py)(?::(?P<name>[^:]*))?", re.IGNORECASE)
@@ -70,7 +70,7 @@ def own_schedule(given: object) -> OwnSchedule | None:
     return FunctionOrder(given.strip(), _function(match["path"], match["name"] or "", given), sawtooth)
 
 
-@lru_cache(_KEPT)
+@lru_cache(_CACHED)
 def _yielded(given: Hashable) -> FunctionOrder:
     """The tiles of a generator, which can be read once only and may be asked for often."""
     tiles = list(islice(cast(Iterator[Any], given), _MOST_TILES))

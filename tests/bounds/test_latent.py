@@ -23,8 +23,8 @@ from pebble.schedules.explicit.latent import (
     LatentSchedule,
     best_latent_schedule,
     floor_sum,
-    keys_and_values_apart,
     keys_seen,
+    with_separate_operands,
 )
 from pebble.solvers import solve
 from pebble.workloads import LatentAttention
@@ -79,7 +79,7 @@ def test_one_latent_moves_less_than_keys_and_values_apart() -> None:
     decode = LatentAttention(1, 32768, heads=128)
     assert decode.compulsory_bytes == 38_027_264
     assert lower_bound(decode, 10**7).bytes == 38_027_264
-    assert keys_and_values_apart(decode).compulsory_bytes == 71_581_696
+    assert with_separate_operands(decode).compulsory_bytes == 71_581_696
     assert in_values(best_latent_schedule, decode, 10**7).bytes == 38_027_264
 
 
@@ -177,7 +177,7 @@ def test_bounds_below_the_best_schedule_and_falling(
     bound = lower_bound(w, capacity)
     assert lower_bound(w, capacity + 1).elements <= bound.elements
     assert lower_bound(w, capacity, recompute=True).elements <= bound.elements
-    assert bound.elements <= lower_bound(keys_and_values_apart(w), capacity).elements  # a schedule of that is one of w
+    assert bound.elements <= lower_bound(with_separate_operands(w), capacity).elements  # a schedule of that is one of w
     batch = LatentAttention(queries, keys, latent, rope, heads, 3, causal)
     assert lower_bound(batch, capacity).elements == 3 * bound.elements
     try:
@@ -235,7 +235,7 @@ def test_schedules_in_bytes_are_what_the_checker_counts(causal: bool) -> None:
     widths = Widths.of(w, 4)
     for size in (300, 900, 2_000, 5_000, 20_000):
         schedule = best_latent_schedule(w, FastMemory(size, widths))
-        if schedule.apart is None:
+        if schedule.separate is None:
             kind = {"kind": "latent panels", "rows": schedule.rows} if schedule.rows else {"kind": "latents stay"}
             traffic = traffic_of(statement, Memory(size, statement_widths(widths)), kind, "schedule")
             assert traffic.peak <= size and traffic.loads == schedule.loads

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from pebble.bounds import LineProblem, Lines, line_bound
 from pebble.bounds.line_search import best_mu
-from pebble.bounds.lines import BITS, LOG_BITS, MULTIPLIER_BITS, Cut, ln_above, ln_below, parts_below
+from pebble.bounds.lines import BITS, LOG_BITS, MULTIPLIER_BITS, Cut, entropy_below, ln_above, ln_below
 from pebble.cdag import conv2d_dag, gemm_dag
 from pebble.certificate.lines import BITS as CHECKER_BITS
 from pebble.certificate.lines import entropy, logarithm, read_times
@@ -62,7 +62,7 @@ def test_parts_are_the_least(length: int) -> None:
     for parts in range(1, length + 1):
         splits = (c for c in product(range(1, length + 1), repeat=parts) if sum(c) == length)
         least = min(sum(x * log(x) for x in c) for c in splits)
-        assert parts_below(length, parts) / 2**LOG_BITS == pytest.approx(least)
+        assert entropy_below(length, parts) / 2**LOG_BITS == pytest.approx(least)
         low, high = (x / 2**CHECKER_BITS for x in entropy(length, parts))
         assert low == pytest.approx(least) == high
 

@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pebble.bounds.memories import of_sms
-from pebble.bounds.visit_search import PARTS, Cell, Layers, visit_bounds
+from pebble.bounds.visit_search import SHARES, Cell, Layers, visit_bounds
 from pebble.bounds.visits import BITS, Product, Slices
 from pebble.errors import InfeasibleError
 from pebble.families import accounting, family_of, lower_bound
@@ -191,13 +191,13 @@ def test_played_schedules_hold_every_step(seed: int) -> None:
 def test_cells_are_below_every_point_of_them(rows: int, columns: int, share: float, widths: Widths, data: Any) -> None:
     for slices in Product(rows, 7, columns, widths=widths).slices():
         capacity = max(3, int(slices.products * slices.width / share))
-        layers, part = Layers(slices, capacity), capacity / slices.width / PARTS
-        mu, x = data.draw(st.integers(0, PARTS - 1)), data.draw(st.integers(0, layers.products))
+        layers, part = Layers(slices, capacity), capacity / slices.width / SHARES
+        mu, x = data.draw(st.integers(0, SHARES - 1)), data.draw(st.integers(0, layers.products))
         cell = Cell(mu, data.draw(st.integers(0, 64)), x, data.draw(st.integers(0, 64)))
         proved = layers.least(cell) / 2**BITS
         for _ in range(5):
             at = cell.mu + data.draw(st.floats(0, 1)) * cell.mus, cell.x + data.draw(st.floats(0, 1)) * cell.xs
-            if at[0] < PARTS and sum(at) * part <= slices.products:
+            if at[0] < SHARES and sum(at) * part <= slices.products:
                 assert proved <= slice_moves(slices, capacity, at[0] * part, at[1] * part) + 1e-9
 
 

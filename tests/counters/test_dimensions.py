@@ -178,7 +178,7 @@ def test_the_tile_and_the_type_of_the_name_are_used(tmp_path):
         path = tmp_path / f"{m}.csv"
         path.write_text("\n".join(wide_lines([("gemm<32>(const double *)", metrics)], old=True)))
         paths.append(path)
-    result = pebble.recover_dims(paths, LENGTHS).found
+    result = pebble.recover_dims(paths, LENGTHS).dimensions
     assert result.by_grid and (result.best.n, result.best.k, result.best.value_bytes) == (5120, 5120, 8)
     assert str(result.best.tile) == "32x32" and not result.ambiguous
 
@@ -187,7 +187,7 @@ def test_from_a_table_of_counters(tmp_path):
     path = tmp_path / "counters.csv"
     rows = [f"{s.tokens},{s.store_sectors:.0f},{s.fma_instructions:.0f}" for s in samples(13824, 5120, 0.02, 3)]
     path.write_text("\n".join(["tokens,store_sectors,fma_instructions", *rows]))
-    assert pebble.recover_dims(path).found.models[0][0] == "llama-2-13b"
+    assert pebble.recover_dims(path).dimensions.models[0][0] == "llama-2-13b"
     for wrong in ("tokens,store_sectors\n256,many\n512,3", "tokens,other\n1,2", "", "tokens,store_sectors\n-4,1\n3,3"):
         path.write_text(wrong)
         with pytest.raises(InputError):

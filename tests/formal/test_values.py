@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from pebble.bounds.box import Box
-from pebble.bounds.lines import LOG_BITS, parts_below
+from pebble.bounds.lines import LOG_BITS, entropy_below
 
 FORMAL = Path(__file__).parents[2] / "docs/formal"
 EXAMPLE = re.compile(r"least (\d+) (\d+) (\d+) v \| v <- iota 0 (\d+)\] =\s*\[::([\d;\s]+)\]")
@@ -31,7 +31,7 @@ def test_equal_parts_have_what_coq_computes() -> None:
         powers = [int(value) for value in values.split(";")]
         assert len(powers) == int(length)
         for s, power in enumerate(powers, 1):
-            logarithm = Decimal(parts_below(int(length), s)) / (1 << LOG_BITS)
+            logarithm = Decimal(entropy_below(int(length), s)) / (1 << LOG_BITS)
             assert Decimal(0) <= Decimal(power).ln() - logarithm < Decimal("1e-20")
 
 

@@ -133,7 +133,7 @@ class _Player:
                 yield from _accumulate(y, d)
 
         for t in range(c.k):
-            kept = several and t < band.kept_first
+            kept = several and t < band.carried_first
             a: list[Value] = [("A", (i, t)) for i in rows]
             b: list[Value] = [("B", (s, t, j)) for j in cols for s in range(c.streams)]
             if self.rows:
@@ -146,10 +146,10 @@ class _Player:
             if c.streams == 2:
                 yield "delete", "H", (1, i, j)
         wider = band.wider and self.rows and cols[0] == 0
-        stay = band.kept_second
+        stay = band.carried_second
         # the first, wider block: what stays comes in last, and what turns after what lies beside
         for q in [*range(stay, c.l), *range(stay - band.enter.turned)] if wider else range(c.l):
-            kept = several and q < band.kept_second
+            kept = several and q < band.carried_second
             y: list[Value] = [("Y", (i, q)) for i in rows]
             d: list[Value] = [("D", (j, q)) for j in cols]
             if self.rows:
@@ -345,7 +345,7 @@ class _Player:
 
     def state(self, band: ChainBand, op: str, rows: Sequence[int]) -> Iterator[Event]:
         c = self.chain
-        whole = band.blocks > 1 and (band.kept_first, band.kept_second) == (c.k, c.l)
+        whole = band.blocks > 1 and (band.carried_first, band.carried_second) == (c.k, c.l)
         for i in rows:
             for number in range(min(c.state, 2) if whole else c.state):
                 yield op, "state", (i, number)

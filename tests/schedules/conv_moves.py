@@ -224,7 +224,7 @@ class _Player:
         ]
         for number, tile in enumerate(tiles):
             last = number + 1 == len(tiles)
-            self.stays = set() if last else {_name("W", w) for w in everything[: self.schedule.kept_weights]}
+            self.stays = set() if last else {_name("W", w) for w in everything[: self.schedule.carried_weights]}
             for x in sorted(patches[number]):
                 yield from self.load("X", x)
             for out in range(c.out_channels):
@@ -265,7 +265,7 @@ class _Player:
             weights = self.weights(outs, range(c.in_channels))
             # what the images that come last are read from stays for the next channels, which meet it first
             ahead = read if number % 2 == 0 else read[::-1]
-            self.stays = {_name("X", x) for x in ahead[len(ahead) - s.kept_inputs :]}
+            self.stays = {_name("X", x) for x in ahead[len(ahead) - s.carried_inputs :]}
             if number + 1 == len(blocks):
                 self.stays = set()
             for w in weights:

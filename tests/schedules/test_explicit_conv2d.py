@@ -156,8 +156,8 @@ def test_any_tile_is_legal_in_bytes(plain: ConvSchedule, more: int, read: int, p
     of = WidthsOfChecker(read, max(read, partial), partial, 2)
     traffic = check_conv(size, tight + more, claim["schedule"], "schedule", of)
     assert traffic.elements == schedule.elements
-    assert traffic.peak == schedule.own_capacity + read * schedule.kept
-    if not schedule.kept:
+    assert traffic.peak == schedule.own_capacity + read * schedule.carried
+    if not schedule.carried:
         with pytest.raises(RefusedError, match="bytes, the capacity is"):
             check_conv(size, tight - 1, claim["schedule"], "schedule", of)
 

@@ -109,12 +109,12 @@ def test_any_bands_are_legal_and_counted(schedule: BandedProduct) -> None:
 def test_no_corner_carries_more(spare: int, first: int, second: int, streams: int, depth: int) -> None:
     side = Side(first, second, streams)
     best = best_corner(spare, side, depth, 30)
-    assert best.room(side) <= spare
+    assert best.footprint(side) <= spare
     assert best.vectors <= 30 and best.group <= depth
     fitting = (
         turned
         for turned in range(1, 31)
-        if any(Corner(group, turned, 0).room(side) <= spare for group in range(1, depth + 1))
+        if any(Corner(group, turned, 0).footprint(side) <= spare for group in range(1, depth + 1))
     )
     assert best.vectors >= max(fitting, default=0)
 

@@ -18,7 +18,7 @@ from pebble.errors import InputError
 from pebble.game import BufferModel, Game, Pebbling, minimum_capacity, moves_cost, replay
 from pebble.models.machine import load_machine
 from pebble.models.rates import copy_cost
-from pebble.reports.on_sms import common_beside, timeline
+from pebble.reports.on_sms import common_baselines, timeline
 from pebble.solvers import solve
 from pebble.solvers.lower import bound_for_several
 from pebble.solvers.result import Problem
@@ -112,7 +112,7 @@ def test_schedules_in_daily_use_are_legal(dag: nx.DiGraph, sms: int, omega: Frac
             replayed = replay(game, Pebbling(game.variant, capacity, moves, moves_cost(game, moves, buffers), buffers))
             assert sum(sm.computations for sm in replayed.per_sm) == len(game.tasks)
             check_timeline(game, moves, sms)
-    for item in common_beside(game, capacity, buffers):
+    for item in common_baselines(game, capacity, buffers):
         assert item.cost >= bound_for_several(Problem(game, capacity, 0, buffers))[0]
 
 
@@ -186,7 +186,7 @@ def test_what_a_copy_costs_on_an_h100() -> None:
 def test_schedules_that_do_too_much_at_an_sm_say_so() -> None:
     game = Game.from_dag(ffn_dag(2, 2, 4, tile=(1, 1, 1)))
     half = -(-len(game.tasks) // 2)
-    result = {item.name: item for item in common_beside(game, minimum_capacity(game) + 2, LOCAL, half)}
+    result = {item.name: item for item in common_baselines(game, minimum_capacity(game) + 2, LOCAL, half)}
     assert result[ROWS].fits and not result[PRODUCTS].fits and max(result[PRODUCTS].tasks) > half
     assert not result[PRODUCTS].to_json()["within_limit"]
 

@@ -110,7 +110,7 @@ def test_a_scheduler_that_goes_is_told_and_resumed_from(tmp_path: Path, undistur
     ):
         pebble.sweep(SWEEP, store, cluster=cluster.scheduler_address, progress=lambda _: cluster.close())
     result = pebble.sweep(SWEEP, store, cluster="local:1", resume=True)
-    assert result.kept + result.computed == TASKS and 0 < result.kept < TASKS
+    assert result.stored + result.computed == TASKS and 0 < result.stored < TASKS
     assert _exports(store) == undisturbed
 
 
@@ -158,7 +158,7 @@ def test_a_scheduler_started_here_listens_on_this_computer_alone() -> None:
         scheduler = cluster._cluster.scheduler
         addresses = [scheduler.listeners[0].listen_address, *(worker for worker in scheduler.workers)]
         assert all(address.startswith("tcp://127.0.0.1:") for address in addresses)
-        assert [kept.getsockname()[0] for kept in scheduler.http_server._sockets.values()] == ["127.0.0.1"]
+        assert [stored.getsockname()[0] for stored in scheduler.http_server._sockets.values()] == ["127.0.0.1"]
     finally:
         cluster.close()
 

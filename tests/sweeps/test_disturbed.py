@@ -92,7 +92,7 @@ def test_ctrl_c_while_the_store_writes_keeps_the_batch(tmp_path: Path) -> None:
     with disturbed("INSERT", ctrl_c):
         result = pebble.sweep(SWEEP, tmp_path / "r.duckdb")
     assert not result.complete and result.computed > 0
-    assert pebble.sweep(SWEEP, tmp_path / "r.duckdb", resume=True).kept == result.computed
+    assert pebble.sweep(SWEEP, tmp_path / "r.duckdb", resume=True).stored == result.computed
 
 
 @pytest.mark.usefixtures("ctrl_c_is_heard")
@@ -196,7 +196,7 @@ def test_a_disk_that_fills_in_a_sweep_is_told_in_a_sentence(
         f"pebble: store {path}: it cannot be written (the disk is full); 6 of 12 tasks are kept; add --resume once it "
         "can be.\n"
     )
-    assert pebble.sweep(SWEEP, path, resume=True).kept == 6
+    assert pebble.sweep(SWEEP, path, resume=True).stored == 6
     assert exported(path) == exported(store)
 
 

@@ -34,13 +34,13 @@ def test_a_store_that_exists_is_refused_without_resume(store: Path) -> None:
     with pytest.raises(InputError, match="add resume"):
         pebble.sweep(SWEEP, store)
     again = pebble.sweep(SWEEP, store, resume=True)
-    assert again.kept == TASKS and again.computed == 0 and again.complete
+    assert again.stored == TASKS and again.computed == 0 and again.complete
 
 
 def test_resume_computes_what_is_missing_and_more_may_be_asked(store: Path, tmp_path: Path) -> None:
     more = {**SWEEP, "orders": ["row", "column", "snake", "hilbert"]}
     grown = pebble.sweep(more, store, resume=True)
-    assert (grown.kept, grown.computed, grown.tasks) == (TASKS, TASKS // 3, TASKS * 4 // 3)
+    assert (grown.stored, grown.computed, grown.tasks) == (TASKS, TASKS // 3, TASKS * 4 // 3)
     pebble.sweep(more, tmp_path / "at-once.duckdb")
     assert exported(store) == exported(tmp_path / "at-once.duckdb")
 
@@ -63,7 +63,7 @@ def test_what_fails_is_tried_again_and_then_recorded(tmp_path: Path, monkeypatch
     assert result.statuses == {"done": TASKS * 2 // 3, "refused": 0, "failed": TASKS // 3}
     assert lost == [3] * 4 + [1] * 8  # together first, then alone, so that the others are not lost with it
     columns = ["reason", "schedule", "attempts", "workload"]
-    assert set(pebble.results(path, filters={"status": "failed"}, columns=columns).found) == {
+    assert set(pebble.results(path, filters={"status": "failed"}, columns=columns).values) == {
         ("its worker process ended early.", "snake", 3, f"gemm m={m} n=64 k=64 bf16") for m in (64, 128)
     }
     monkeypatch.setattr(room, "Local", Here)  # what failed is asked again
@@ -93,7 +93,7 @@ def test_two_sweeps_into_one_store_are_refused(store: Path) -> None:
             text=True,
         )
     assert other.returncode != 0 and f"process {os.getpid()} uses it" in other.stderr
-    assert pebble.sweep(SWEEP, store, resume=True).kept == TASKS
+    assert pebble.sweep(SWEEP, store, resume=True).stored == TASKS
 
 
 def test_one_of_two_that_begin_at_once_is_refused(tmp_path: Path) -> None:
@@ -111,7 +111,7 @@ def test_one_of_two_that_begin_at_once_is_refused(tmp_path: Path) -> None:
     for thread in threads:
         thread.join()
     assert len(refused) == 1
-    assert len(pebble.results(tmp_path / "r.duckdb").found) == TASKS
+    assert len(pebble.results(tmp_path / "r.duckdb").values) == TASKS
 
 
 def test_rows_are_written_all_or_none(store: Path) -> None:
@@ -183,7 +183,7 @@ def test_a_sweep_that_cannot_begin_leaves_no_store(tmp_path: Path) -> None:
 def test_results_are_filtered_sorted_and_queried(store: Path) -> None:
     rows = pebble.results(store, filters={"machine": "a4*", "schedule": "row"}, sort=["-flops"]).rows()
     assert [row["machine"] for row in rows] == ["a40", "a40"] and "m=128" in rows[0]["workload"]
-    assert len(pebble.results(store, where="ratio_to_lower_bound >= 1", limit=5).found) == 5
+    assert len(pebble.results(store, where="ratio_to_lower_bound >= 1", limit=5).values) == 5
     spec = pebble.results(store, sql="select machine, count(*) as n from results group by 1 order by 1;").rows()
     assert spec == [{"machine": "a2", "n": 6}, {"machine": "a40", "n": 6}]
     assert "12 done" in pebble.results(store).summary()

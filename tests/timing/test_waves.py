@@ -192,12 +192,12 @@ def test_side_by_side_each_has_its_own_traffic_and_all_share_dram() -> None:
     ]
     both = config_of(6, free=True, cache_bytes=64 << 20)
     rates = replace(sustained_rates(H100, "bf16"), launch=0.0, contention=0.0)
-    together = modelled_time(programs[0].beside(programs[1]), both, rates)
+    together = modelled_time(programs[0].concurrent_with(programs[1]), both, rates)
     alone = [modelled_time(p, replace(both, sms=c.sms), rates) for p, c in zip(programs, configs, strict=True)]
     assert together.dram_bytes == sum(time.dram_bytes for time in alone)
     assert together.ended_seconds == pytest.approx([time.seconds for time in alone])
     slow = replace(rates, dram_lines=1e-3)
-    assert modelled_time(programs[0].beside(programs[1]), both, slow).seconds == pytest.approx(
+    assert modelled_time(programs[0].concurrent_with(programs[1]), both, slow).seconds == pytest.approx(
         together.dram_bytes / 128 / 1e-3 / 1e9
     )
 
@@ -217,7 +217,10 @@ def test_kernels_side_by_side_wait_for_each_other_at_l2_and_dram() -> None:
     product, program_of = Gemm(1024, 1024, 512), kernel_family(SMALL)
     program = program_of.program(product, program_of.parse_schedule("row"), config_of(4))
     rates, config = sustained_rates(H100, "bf16"), config_of(8, free=True, cache_bytes=64 << 20)
-    times = [modelled_time(program.beside(program), config, replace(rates, contention=c)).seconds for c in (0, 0.3, 1)]
+    times = [
+        modelled_time(program.concurrent_with(program), config, replace(rates, contention=c)).seconds
+        for c in (0, 0.3, 1)
+    ]
     assert times == sorted(times) and times[2] > times[0]
 
 
@@ -225,7 +228,7 @@ def test_products_side_by_side_keep_their_operands_apart() -> None:
     gemm = Gemm(256, 256, 128)
     family = kernel_family(gemm)
     program = family.program(gemm, family.parse_schedule("row"), config_of(2))
-    both = program.beside(program)
+    both = program.concurrent_with(program)
     assert both.layout.names == ["A", "B", "C", "A'", "B'", "C'"]
     assert both.first_operands == (0, 3)
     assert modelled_time(both, config_of(4, free=True), ENDLESS).dram_bytes == 2 * 2048 * 128

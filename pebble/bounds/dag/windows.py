@@ -3,9 +3,9 @@
 *Compulsory.* Every input that is used is loaded and every output that is computed is stored: in every variant, with
 weights, for every capacity.
 
-*Windows* of consecutive tasks. Each touches at least so many values, and all but the held ones are loaded or begun in
-it. The argument is that of `pebble.bounds.box`, with the least number of touched values found by search over sets of
-tasks instead of geometry. `pebble.bounds.task_windows` computes it, from which every solver starts.
+*Windows* of consecutive tasks. Each touches at least so many values, and all but the held ones are loaded or
+initialised in it. The argument is that of `pebble.bounds.box`, with the least number of touched values found by search
+over sets of tasks instead of geometry. `pebble.bounds.task_windows` computes it, from which every solver starts.
 """
 
 from __future__ import annotations

@@ -82,7 +82,7 @@ def count_game(mod: DagModel, over: Callable[[], bool]) -> Counted:
     for end in range(size, 0, -_SLICE_IDEALS):
         if over():
             return no_counts()
-        _price_back(mod, result, steps, alive, max(0, end - _SLICE_IDEALS), end)
+        _cost_back(mod, result, steps, alive, max(0, end - _SLICE_IDEALS), end)
     return result
 
 
@@ -99,7 +99,7 @@ class _Steps(NamedTuple):
 class _Task(NamedTuple):
     """A kind of task by what the counts see of it."""
 
-    room: int
+    free_slots: int
     """Places that are left beside its operands and its result."""
     stay: int
     """Operands that are needed again."""
@@ -108,7 +108,7 @@ class _Task(NamedTuple):
     soiled: int
     """1 where it may be dirty then."""
     wanted: int
-    """Operands, and a cell that was begun, which may be red before."""
+    """Operands, and a cell that was initialised, which may be red before."""
     may: int
     """Those of them that may be dirty, and ..."""
     lost: int
@@ -208,7 +208,7 @@ def _live(
 
 
 @jit
-def _price_back(mod: DagModel, counted: Counted, steps: _Steps, alive: U64, start: int, end: int) -> None:
+def _cost_back(mod: DagModel, counted: Counted, steps: _Steps, alive: U64, start: int, end: int) -> None:
     """The least costs of the ideals from `start` to `end`; those after them are known, and what is `alive` there."""
     mod, counted, steps, alive = borrowed((mod, counted, steps, alive))
     capacity, most = mod.capacity, counted.dirty
@@ -240,7 +240,7 @@ def _price_back(mod: DagModel, counted: Counted, steps: _Steps, alive: U64, star
             stay = popcount(o0 & later0) + popcount(o1 & later1)
             held = 1 if (own0 & later0) | (own1 & later1) != ZERO else 0
             soiled = 1 if (own0 & late0) | (own1 & late1) != ZERO else 0
-            # a cell that was begun is wanted as operands are, and comes back as the result
+            # a cell that was initialised is wanted as operands are, and comes back as the result
             wanted = popcount((o0 | own0) & live0) + popcount((o1 | own1) & live1)
             may = popcount((o0 | own0) & dear0) + popcount((o1 | own1) & dear1)
             lost = may - popcount(o0 & dear0 & later0) - popcount(o1 & dear1 & later1)
@@ -276,19 +276,19 @@ def _steps_of(counts: I32, costs: NDArray[np.uint16], capacity: int, most: int, 
             for passed in range(min(dirty, may, wanted) + 1):  # dirty ones that pass for operands
                 clean = red - dirty - min(red - dirty, wanted - passed)
                 soil = dirty - passed
-                kept = max(0, passed - lost) + soiled
+                carried = max(0, passed - lost) + soiled
                 leave = max(0, clean + soil - free_capacity)
                 after = clean + soil - leave + stay + held
                 if leave <= clean + soil:
                     for gone in range(max(0, leave - clean), min(leave, soil) + 1):
                         counts[e, 0] = red * width + dirty
-                        counts[e, 1] = after * width + min(soil - gone + kept, after, most)
+                        counts[e, 1] = after * width + min(soil - gone + carried, after, most)
                         costs[e] = leave + gone
                         e += 1
                 if slides and 0 < leave <= clean + soil + 1:  # an operand that is needed again gives its place
                     for gone in range(max(0, leave - 1 - clean), min(leave - 1, soil) + 1):
-                        worse = min(soil - gone + kept, after, most)
-                        for cleaner in range(2 if kept > soiled else 1):
+                        worse = min(soil - gone + carried, after, most)
+                        for cleaner in range(2 if carried > soiled else 1):
                             counts[e, 0] = red * width + dirty
                             counts[e, 1] = after * width + max(0, worse - cleaner)
                             costs[e] = leave + gone + cleaner

@@ -189,13 +189,13 @@ def expand(mod: DagModel, ideals: Ideals, pos: LayerPositions, s: int, goal: int
         fresh = (red[0] & own[0]) | (red[1] & own[1]) == ZERO
         over = popcount(red[0] | needs[0]) + popcount(red[1] | needs[1]) + (1 if fresh else 0) - mod.capacity
         # ways to find room: evict `over` items beforehand, or one less and let the result slide
-        sources[0], fees[0], ways = -1, 0, 1
+        sources[0], fees[0], count = -1, 0, 1
         if mod.sliding and fresh and over > 0:
             last = ideals.ready_words[entry, 0], ideals.ready_words[entry, 1]
-            ways = list_slides(sources, fees, needs, last, red, clean)
+            count = list_slides(sources, fees, needs, last, red, clean)
         free = red[0] & ~needs[0] & ~own[0], red[1] & ~needs[1] & ~own[1]
         number, cheap = list_victims(victims, free, clean)
-        for way in range(ways):
+        for way in range(count):
             source = sources[way]
             evict = max(0, over - (1 if source >= 0 else 0))
             if evict > number:

@@ -50,7 +50,7 @@ def list_slides(sources: I64, fees: I64, needs: Pair, last: Pair, red: Pair, cle
     if y0 | y1:  # one that is needed no more is as good as any
         sources[0] = lowest(y0) if y0 else 64 + lowest(y1)
         return 1
-    ways = 1
+    count = 1
     y0, y1 = needs
     while y0 | y1:
         if y0:
@@ -59,9 +59,9 @@ def list_slides(sources: I64, fees: I64, needs: Pair, last: Pair, red: Pair, cle
         else:
             y = 64 + lowest(y1)
             y1 &= y1 - ONE
-        sources[ways], fees[ways] = y, 1 if holds((~red[0] | clean[0], ~red[1] | clean[1]), y) else 2
-        ways += 1
-    return ways
+        sources[count], fees[count] = y, 1 if holds((~red[0] | clean[0], ~red[1] | clean[1]), y) else 2
+        count += 1
+    return count
 
 
 @inlined
@@ -236,17 +236,17 @@ SCANNED = 2048  # positions of an ideal that a new one is held against
 
 
 @inlined
-def _price(a: Pair, clean_a: Pair, b: Pair, clean_b: Pair) -> int:
+def _transfer_cost(a: Pair, clean_a: Pair, b: Pair, clean_b: Pair) -> int:
     """What it costs, without exchanges, to make a position with red a as good as another one with red b."""
     only0, only1 = a[0] & ~b[0], a[1] & ~b[1]
-    price = popcount(only0) + popcount(only1) + popcount(only0 & ~clean_a[0]) + popcount(only1 & ~clean_a[1])
+    transfer = popcount(only0) + popcount(only1) + popcount(only0 & ~clean_a[0]) + popcount(only1 & ~clean_a[1])
     stored0, stored1 = a[0] & ~clean_a[0] & b[0] & clean_b[0], a[1] & ~clean_a[1] & b[1] & clean_b[1]
-    return price + popcount(stored0) + popcount(stored1)
+    return transfer + popcount(stored0) + popcount(stored1)
 
 
 @jit
 def _exchanged(
-    words: U64, rows: U64, i: int, row: int, a: Pair, clean_a: Pair, b: Pair, clean_b: Pair, price: int
+    words: U64, rows: U64, i: int, row: int, a: Pair, clean_a: Pair, b: Pair, clean_b: Pair, transfer: int
 ) -> int:
     """The same with exchanges, for two positions of ideal i, from what it costs without."""
     only0, only1, other0, other1 = a[0] & ~b[0], a[1] & ~b[1], b[0] & ~a[0], b[1] & ~a[1]
@@ -265,17 +265,17 @@ def _exchanged(
         y0, y1 = rows[at, 0] & only0, rows[at, 1] & only1
         if not (y0 | y1):
             continue
-        price -= 1
+        transfer -= 1
         if dirty:
             s0, s1 = y0 & ~clean_a[0] & words[i, SINGLE], y1 & ~clean_a[1] & words[i, SINGLE + 1]
             if s0 | s1:
-                price -= 1
+                transfer -= 1
                 y0, y1 = s0, s1
         if y0:
             only0 ^= y0 & (~y0 + ONE)
         else:
             only1 ^= y1 & (~y1 + ONE)
-    return price
+    return transfer
 
 
 @jit
@@ -287,7 +287,7 @@ def beaten(
     row = ideal_numbers[i, ROW]
     last = -1
     s = signed(ideal_numbers[i, HEAD])
-    looked = price = 0
+    looked = transfer = 0
     while s >= 0 and looked < SCANNED:
         looked += 1
         there = words[s, 0], words[s, 1]
@@ -296,20 +296,20 @@ def beaten(
         following = signed(words[s, AFTER]) - 1
         # an exchange saves 2 at most, and there are no more than items that only the other has
         if gap >= 0:
-            price = _price(there, clean_there, red, clean)
-            if gap < price <= gap + 2 * (popcount(red[0] & ~there[0]) + popcount(red[1] & ~there[1])):
-                price = _exchanged(ideal_words, rows, i, row, there, clean_there, red, clean, price)
-        if gap >= 0 and price <= gap:
+            transfer = _transfer_cost(there, clean_there, red, clean)
+            if gap < transfer <= gap + 2 * (popcount(red[0] & ~there[0]) + popcount(red[1] & ~there[1])):
+                transfer = _exchanged(ideal_words, rows, i, row, there, clean_there, red, clean, transfer)
+        if gap >= 0 and transfer <= gap:
             if last >= 0:  # to the front: what beat one beats others soon
                 words[last, AFTER] = np.uint64(following + 1)
                 words[s, AFTER] = np.uint64(ideal_numbers[i, HEAD] + 1)
                 ideal_numbers[i, HEAD] = s
             return True
         if gap <= 0:
-            price = _price(red, clean, there, clean_there)
-            if -gap < price <= 2 * (popcount(there[0] & ~red[0]) + popcount(there[1] & ~red[1])) - gap:
-                price = _exchanged(ideal_words, rows, i, row, red, clean, there, clean_there, price)
-        if gap <= 0 and price <= -gap:
+            transfer = _transfer_cost(red, clean, there, clean_there)
+            if -gap < transfer <= 2 * (popcount(there[0] & ~red[0]) + popcount(there[1] & ~red[1])) - gap:
+                transfer = _exchanged(ideal_words, rows, i, row, red, clean, there, clean_there, transfer)
+        if gap <= 0 and transfer <= -gap:
             if last < 0:
                 ideal_numbers[i, HEAD] = following
             else:

@@ -3,7 +3,7 @@
 A position is abstracted to (R, M, p, u): the red set R, the products M still undone among those *in scope*, the
 number p of products left and the number u of untouched accumulators. The status of products out of scope is forgotten.
 Detail 0, small tables: in scope are the products with two red items (with three they are done). Detail 1: also those
-of a red accumulator. Then p - k u - |M on red accumulators| products belong to accumulators that were begun and
+of a red accumulator. Then p - k u - |M on red accumulators| products belong to accumulators that were initialised and
 evicted; each of these has at most k - 1 of them.
 
 The relaxed game on abstract positions:

@@ -2,7 +2,7 @@
 
 Loads and stores are at least what is due in any case, and with the counted game of all memories as one, what must
 leave it. Loads, stores and copies together are at least the entries of `pebble.solvers.several.ideals`, less the
-values begun in them, and the stores due. A copy costs w = min(omega, 1) at least, so the cost is at least
+values initialised in them, and the stores due. A copy costs w = min(omega, 1) at least, so the cost is at least
 (1 - w) times the first bound and w times the second; without copies, the second.
 """
 
@@ -12,7 +12,7 @@ import numpy as np
 
 from pebble.solvers.search.bits import ONE, U64, ZERO, lowest, popcount, signed
 from pebble.solvers.search.dag_counts import counted_bound
-from pebble.solvers.several import ideals as kept
+from pebble.solvers.several import ideals as ideal_table
 from pebble.solvers.several.ideals import I32, Ideals, weigh
 from pebble.solvers.several.rules import ANY_SPLIT, COMPUTED, FULL, GRAIN, MOST, SHARE, UNIT, Rules
 from pebble.solvers.several.states import CLEAN, COUNTS, DONE, NEVER, RED
@@ -22,8 +22,8 @@ from pebble.traces.jit import inner
 @inner
 def _entries(rules: Rules, ideals: Ideals, i: int, words: U64) -> int:
     """What at least enters the SMs for the full tasks left: see `pebble.solvers.several.ideals`."""
-    row, r = signed(ideals.numbers[i, kept.CHAIN]), signed(ideals.numbers[i, kept.FULL_LEFT])
-    sms, useful = len(words) - RED, ideals.words[i, kept.USEFUL]
+    row, r = signed(ideals.numbers[i, ideal_table.CHAIN]), signed(ideals.numbers[i, ideal_table.FULL_LEFT])
+    sms, useful = len(words) - RED, ideals.words[i, ideal_table.USEFUL]
     chains = ideals.chains
     if r == 0:
         return signed(0)
@@ -37,7 +37,7 @@ def _entries(rules: Rules, ideals: Ideals, i: int, words: U64) -> int:
         while rest and red:
             lack = min(lack, weigh(rules, rules.needs[lowest(rest)] & ~red))
             rest &= rest - ONE
-        full = kept.rows_of(rules) - 1
+        full = ideal_table.rows_of(rules) - 1
         at = row + min((weigh(rules, red) + rules.sizes[GRAIN] - 1) // rules.sizes[GRAIN], full) * (r + 1)
         empty = row + full * (r + 1)  # of later windows, as with full memory
         if q == 0:
@@ -69,15 +69,15 @@ def estimate(rules: Rules, ideals: Ideals, i: int, words: U64) -> int:
     for q in range(RED, len(words)):
         anywhere |= words[q]
     unit, share = rules.sizes[UNIT], rules.sizes[SHARE]
-    out = signed(ideals.numbers[i, kept.OUT])
-    slow = out + weigh(rules, ideals.words[i, kept.OWED] & ~anywhere)
-    place = signed(ideals.numbers[i, kept.PLACE])
+    out = signed(ideals.numbers[i, ideal_table.OUT])
+    slow = out + weigh(rules, ideals.words[i, ideal_table.OWED] & ~anywhere)
+    place = signed(ideals.numbers[i, ideal_table.PLACE])
     if place >= 0:
         dirty = popcount(anywhere & rules.masks[COMPUTED] & ~words[CLEAN])
         slow += counted_bound(ideals.counted.values, ideals.counted.dirty, place, popcount(anywhere), dirty)
-    if ideals.numbers[i, kept.CHAIN] < 0:
+    if ideals.numbers[i, ideal_table.CHAIN] < 0:
         bound: int = unit * slow
         return bound
-    entered = out + _entries(rules, ideals, i, words) - ideals.numbers[i, kept.UNBEGUN]
+    entered = out + _entries(rules, ideals, i, words) - ideals.numbers[i, ideal_table.UNINITIALISED]
     bound = (unit - share) * slow + share * max(slow, entered)
     return bound

@@ -71,7 +71,7 @@ class Mover:
         self.say("delete", item, sm)
         self.held[sm].discard(item)
 
-    def room(self, item: int, sm: int) -> bool:
+    def fits(self, item: int, sm: int) -> bool:
         weights = self.game.weights
         return sum(weights[i] for i in self.held[sm]) + weights[item] <= self.capacity
 
@@ -83,7 +83,7 @@ class Mover:
         waiting.sort(key=lambda c: ((c[0], c[1]) in keep, c))
         self.sweep(keep, waiting)
         while waiting:
-            ready = next((c for c in waiting if self.room(c[0], c[2])), None)
+            ready = next((c for c in waiting if self.fits(c[0], c[2])), None)
             if ready is not None:
                 item, source, sm = ready
                 self.say("copy", item, sm, source)

@@ -6,8 +6,9 @@ they are tried on what the memories hold.
 **Entries.** Of the tasks to come take those that touch most values (the "full" ones), r of them in all, in the order in
 which one SM does its share. With x(w) the least weight of values that w of them touch, a window of w + 1 tasks of
 which the first is the last of the window before sees at least x(w + 1) - S enter that SM, loaded, copied in or
-begun there; the first window of w tasks sees x(w) less what the SM holds of use. So with what an SM holds its entries
-for r tasks are at least what the best chain of windows says, and a split of the tasks among the SMs decides the rest.
+initialised there; the first window of w tasks sees x(w) less what the SM holds of use. So with what an SM holds its
+entries for r tasks are at least what the best chain of windows says, and a split of the tasks among the SMs decides the
+rest.
 """
 
 from __future__ import annotations
@@ -27,7 +28,7 @@ I32 = NDArray[np.int32]
 # columns of Ideals.words
 DONE, OWED, PARTIAL, LIVE, READY, USEFUL = range(6)
 # columns of Ideals.numbers
-OUT, UNBEGUN, CANON, FIRST_MAP, END_MAP, FULL_LEFT, CHAIN, PLACE = range(8)
+OUT, UNINITIALISED, CANON, FIRST_MAP, END_MAP, FULL_LEFT, CHAIN, PLACE = range(8)
 _LONGEST = 5  # windows of the tasks left; longer ones as in the whole game
 _TRIES = 4000  # sets of tasks that are looked at for one length
 
@@ -36,12 +37,11 @@ class Ideals(NamedTuple):
     """Ideals by number."""
 
     words: U64
-    """Tasks done; values owed a load where no memory holds them; of these those that are begun and incomplete; values
-    still needed; tasks that are ready; values that the full tasks left touch."""
+    """Tasks done; values owed a load where no memory holds them; of these those that are initialised and incomplete;
+    values still needed; tasks that are ready; values that the full tasks left touch."""
     numbers: I32
-    """Weight of outputs to store; values not begun that full tasks left touch; its canonical form; the maps that lead
-    there (first, end); full tasks left; its rows of chains, or -1; its place in
-    the counted game, or -1."""
+    """Weight of outputs to store; values not initialised that full tasks left touch; its canonical form; the maps that
+    lead there (first, end); full tasks left; its rows of chains, or -1; its place in the counted game, or -1."""
     maps: NDArray[np.int16]
     chains: I32
     """Per ideal one row for each weight of useful values held, 0 to S by grains: entries for r = 0, 1, ... tasks."""
@@ -146,7 +146,7 @@ def _describe(rules: Rules, ideals: Ideals, i: int, done: np.uint64) -> None:
     words, numbers = ideals.words, ideals.numbers
     words[i, DONE], words[i, OWED], words[i, PARTIAL] = done, owed, partial
     words[i, LIVE], words[i, READY], words[i, USEFUL] = live, ready, useful
-    numbers[i, OUT], numbers[i, UNBEGUN], numbers[i, FULL_LEFT] = out, unbegun, popcount(full)
+    numbers[i, OUT], numbers[i, UNINITIALISED], numbers[i, FULL_LEFT] = out, unbegun, popcount(full)
     numbers[i, CHAIN] = -1
     numbers[i, PLACE] = place_of(ideals.counted, done, ZERO)
 

@@ -85,7 +85,7 @@ class _Player:
         self.say("delete", x, sm)
         self.held[sm].discard(x)
 
-    def make_room(self, needs: set[int], x: int, sm: int) -> None:
+    def evict_for(self, needs: set[int], x: int, sm: int) -> None:
         weights = self.game.weights
         while sum(weights[y] for y in self.held[sm]) + weights[x] > self.capacity:
             self.leave(max(sorted(self.held[sm] - needs), key=lambda y: self.worth(y, sm)), sm)
@@ -100,7 +100,7 @@ class _Player:
 
     def fetch(self, x: int, sm: int) -> None:
         results = [(self.buffers.copy_cost(q, sm), q) for q in self.holders(x, sm)]
-        copies = sorted((price, q) for price, q in results if price is not None)
+        copies = sorted((cost, q) for cost, q in results if cost is not None)
         if copies and copies[0][0] < (1 if x in self.blue else 2):
             self.say("copy", x, sm, copies[0][1])
         else:
@@ -114,7 +114,7 @@ class _Player:
         task = self.game.tasks[t]
         needs = {*task.operands, task.target}
         for x in sorted(needs - self.held[sm]):
-            self.make_room(needs, x, sm)
+            self.evict_for(needs, x, sm)
             if x != task.target or x in self.initialised:
                 self.fetch(x, sm)
         self.moves.append(Move("compute", task.name, None, sm))

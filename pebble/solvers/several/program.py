@@ -168,9 +168,9 @@ class BufferProgram:
                 program.at_most([*((1, use) for use in uses), (-1, red)], 0)
                 entering = []
                 if p:
-                    kept = self.keep[i, p - 1, q]
-                    program.implies(kept, red)
-                    entering = [kept, *self._copies(i, p, q)]
+                    held = self.keep[i, p - 1, q]
+                    program.implies(held, red)
+                    entering = [held, *self._copies(i, p, q)]
                 load = self.load[i, p, q] = program.binary()
                 loads.append(load)
                 program.implies(load, *uses)
@@ -254,12 +254,12 @@ class BufferProgram:
     def _copies(self, i: int, p: int, q: int) -> list[int]:
         results = []
         for r in range(self.sms):
-            price = self.buffers.copy_cost(r, q)
-            if price is None:
+            copy_cost = self.buffers.copy_cost(r, q)
+            if copy_cost is None:
                 continue
             var = self.copy[i, p, r, q] = self.program.binary()
             self.program.implies(var, self.red[i, p - 1, r])
-            cost = price * self.unit * self.game.weights[i]
+            cost = copy_cost * self.unit * self.game.weights[i]
             self.program.objective.append((int(cost), var))
             self.copied.append((self.game.weights[i], var))
             self.arriving[p].append((self.game.weights[i], var))

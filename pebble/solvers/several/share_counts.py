@@ -14,7 +14,7 @@ from typing import NamedTuple
 import numpy as np
 
 from pebble.solvers.search.bits import I32, I64, ONE, U64, ZERO, lowest, popcount
-from pebble.solvers.several import ideals as kept
+from pebble.solvers.several import ideals as ideal_table
 from pebble.solvers.several.ideals import Ideals, find_ideal
 from pebble.solvers.several.rules import ALL, CAPACITY, COMPUTED, INPUTS, OUTPUTS, UNIT, Rules
 from pebble.traces.jit import inner, jit
@@ -27,7 +27,7 @@ MOST, MOST_OTHERS, LAYERS, BY_NUMBER = range(4)
 class Shares(NamedTuple):
     """What the search for one SM's share asks, beside the rules of its memory."""
 
-    prices: I64
+    costs: I64
     """Of a task that others do."""
     counted: U64
     """One word: tasks that count as a share."""
@@ -53,12 +53,15 @@ def enter_ideals(rules: Rules, ideals: Ideals, most: int) -> bool:
         return False
     i = 0
     while i < ideals.counts[0]:
-        if ideals.numbers[i, kept.CANON] == i:
-            rest = ideals.words[i, kept.READY]
+        if ideals.numbers[i, ideal_table.CANON] == i:
+            rest = ideals.words[i, ideal_table.READY]
             while rest:
                 single = rest & (~rest + ONE)
                 rest ^= single
-                if ideals.counts[0] >= most or find_ideal(rules, ideals, ideals.words[i, kept.DONE] | single) < 0:
+                if (
+                    ideals.counts[0] >= most
+                    or find_ideal(rules, ideals, ideals.words[i, ideal_table.DONE] | single) < 0
+                ):
                     return False
         i += 1
     return True
@@ -70,7 +73,7 @@ def rest_of(rules: Rules, ideals: Ideals, shares: Shares, i: int, own: int, word
     across = rules.sizes[CAPACITY] + 1
     held = words[len(words) - 1]
     dirty = popcount(held & rules.masks[COMPUTED] & ~words[1])
-    place = shares.places[ideals.numbers[i, kept.CANON]]
+    place = shares.places[ideals.numbers[i, ideal_table.CANON]]
     row = place * shares.limits[LAYERS] + (own if shares.limits[LAYERS] > 1 else 0)
     bound: int = shares.table[(row * across + popcount(held)) * across + dirty]
     return bound
@@ -105,26 +108,26 @@ def fill(rules: Rules, ideals: Ideals, shares: Shares, order: I64) -> None:
     """Fill the table for ideals in this order, of which the last tasks come first."""
     for at in range(len(order)):
         i = order[at]
-        done = ideals.words[i, kept.DONE]
+        done = ideals.words[i, ideal_table.DONE]
         layers, across = shares.limits[LAYERS], rules.sizes[CAPACITY] + 1
         start = shares.places[i] * layers * across * across
         end = start + layers * across * across
         shares.table[start:end] = 0 if done == rules.masks[ALL] else NO_WAY
-        rest = ideals.words[i, kept.READY]
+        rest = ideals.words[i, ideal_table.READY]
         while rest:
             t = lowest(rest)
             rest &= rest - ONE
-            _price(rules, ideals, shares, i, t)
+            _set_cost(rules, ideals, shares, i, t)
 
 
 @inner
-def _price(rules: Rules, ideals: Ideals, shares: Shares, i: int, t: int) -> None:
+def _set_cost(rules: Rules, ideals: Ideals, shares: Shares, i: int, t: int) -> None:
     """Lower the entries of an ideal to what they are where task t comes next."""
-    done, live = ideals.words[i, kept.DONE], ideals.words[i, kept.LIVE]
+    done, live = ideals.words[i, ideal_table.DONE], ideals.words[i, ideal_table.LIVE]
     after = done | ONE << np.uint64(t)
     j = find_ideal(rules, ideals, after)
-    later, x, needs = ideals.words[j, kept.LIVE], rules.target[t], rules.needs[t]
-    j = ideals.numbers[j, kept.CANON]
+    later, x, needs = ideals.words[j, ideal_table.LIVE], rules.target[t], rules.needs[t]
+    j = ideals.numbers[j, ideal_table.CANON]
     target = ONE << np.uint64(x)
     touched = _touched(rules, live, done)
     initialised = _initialised(rules, touched, done)
@@ -159,15 +162,15 @@ def _price(rules: Rules, ideals: Ideals, shares: Shares, i: int, t: int) -> None
                     gone = max(0, red + popcount(needs) - passed - capacity)
                     stored = max(0, gone - (red - passed - dirty + soil))
                     held = red + popcount(needs) - passed - gone - dying
-                    kept_dirty = max(0, min(held, dirty - min(soil, spent) + dirtied - stored))
+                    dirty_left = max(0, min(held, dirty - min(soil, spent) + dirtied - stored))
                     cost = wanted - passed + new + stored + (1 if finished else 0)
-                    best = min(best, unit * cost + shares.table[(here + held) * across + kept_dirty])
+                    best = min(best, unit * cost + shares.table[(here + held) * across + dirty_left])
                 if leave:
                     stored = max(0, dirty - idle)
                     held = min(red, others_keep)
-                    kept_dirty = min(dirty - stored, min(others_soil, held))
-                    cost = shares.prices[t] + unit * stored
-                    best = min(best, cost + shares.table[(there + held) * across + kept_dirty])
+                    dirty_left = min(dirty - stored, min(others_soil, held))
+                    cost = shares.costs[t] + unit * stored
+                    best = min(best, cost + shares.table[(there + held) * across + dirty_left])
                 shares.table[(row + red) * across + dirty] = best
 
 

@@ -42,7 +42,7 @@ from pebble.solvers.search.bits import (
     popcount,
     signed,
 )
-from pebble.solvers.several import ideals as kept
+from pebble.solvers.several import ideals as ideal_table
 from pebble.solvers.several import states as at
 from pebble.solvers.several.ideals import Ideals, find_ideal, make_ideals
 from pebble.solvers.several.rules import (
@@ -98,7 +98,7 @@ def _enter(rules: Rules, ideals: Ideals, states: States, shares: Shares, s: int,
     end = cost + rules.sizes[UNIT] * popcount(words[RED] & rules.masks[COMPUTED] & ~words[CLEAN])
     left, others = rules.masks[ALL] & ~words[DONE], popcount(counted) - own
     while left:
-        end += shares.prices[lowest(left)]
+        end += shares.costs[lowest(left)]
         left &= left - ONE
     if others <= shares.limits[MOST_OTHERS]:
         shares.least[own] = min(shares.least[own], end)
@@ -125,7 +125,7 @@ def _others(rules: Rules, shares: Shares, words: U64, tasks: np.uint64) -> int:
     while tasks:
         u = lowest(tasks)
         tasks &= tasks - ONE
-        paid += shares.prices[u]
+        paid += shares.costs[u]
         touched |= rules.needs[u]
         changed |= ONE << np.uint64(rules.target[u])
     stored = touched & words[RED] & rules.masks[COMPUTED] & ~words[CLEAN]
@@ -149,7 +149,7 @@ def _own(rules: Rules, ideals: Ideals, states: States, shares: Shares, s: int, t
     i = find_ideal(rules, ideals, base[DONE])
     if i < 0:
         return False
-    base[RED] &= ideals.words[i, kept.LIVE]
+    base[RED] &= ideals.words[i, ideal_table.LIVE]
     base[CLEAN] &= base[RED]
     x = rules.target[t]
     target = ONE << np.uint64(x)
@@ -249,14 +249,14 @@ class ShareBound:
         sizes[UNIT], sizes[LINES], sizes[ANY_SPLIT], sizes[MOST] = self.number, 0, not limited, tasks
         self.rules = rules._replace(sizes=sizes)
         self.target = (best.upper if best.upper is not None else best.lower) // best.unit
-        prices = [self.target if counted >> t & 1 else 0 for t in range(tasks)]
+        costs = [self.target if counted >> t & 1 else 0 for t in range(tasks)]
         self.ideals = make_ideals(4 * _MOST_IDEALS)
         self.layers = self.number + 1 if limited else 1
         ancestors = _closed([sum(1 << u for u in preds) for preds in game.preds])
         waiting = [sum(1 << u for u in updates) for updates in game.updates]
         early = [mask if any(a & mask for a in ancestors) else 0 for mask in waiting]
         self.shares = Shares(
-            np.array(prices, np.int64), np.array([counted], np.uint64), np.array(ancestors, np.uint64),
+            np.array(costs, np.int64), np.array([counted], np.uint64), np.array(ancestors, np.uint64),
             np.array(early, np.uint64), np.array([self.most, others, self.layers, 1], np.int64), np.zeros(1, np.int32),
             np.zeros(1, np.int32), np.full(self.number + 1, NO_WAY, np.int64),
         )  # fmt: skip
@@ -290,27 +290,27 @@ class ShareBound:
         if not enter_ideals(self.rules, self.ideals, 2 * _MOST_IDEALS):
             return False
         numbers = self.ideals.numbers[: self.ideals.counts[0]]
-        own = np.flatnonzero(numbers[:, kept.CANON] == np.arange(len(numbers)))
+        own = np.flatnonzero(numbers[:, ideal_table.CANON] == np.arange(len(numbers)))
         size = len(own) * self.layers * (int(self.rules.sizes[CAPACITY]) + 1) ** 2
         if size > _MOST_ENTRIES:
             return False
         places = np.zeros(len(numbers), np.int32)
         places[own] = np.arange(len(own))
         self.shares = self.shares._replace(places=places, table=np.zeros(size, np.int32))
-        done = np.bitwise_count(self.ideals.words[own, kept.DONE])
+        done = np.bitwise_count(self.ideals.words[own, ideal_table.DONE])
         fill(self.rules, self.ideals, self.shares, own[np.argsort(-done.astype(np.int64), kind="stable")])
         return True
 
     def _proved(self) -> tuple[int, bool]:
         """The bound as far as the search came, and whether it can rise no more."""
-        level, price, number = int(self.states.counts[LEVEL]), self.target, self.number
+        level, each, number = int(self.states.counts[LEVEL]), self.target, self.number
         if not self.shares.limits[BY_NUMBER]:
             result = min(level, int(self.shares.least[0]))
-            return -(-self.sms * result // number) - (self.sms - 1) * price, result < level
+            return -(-self.sms * result // number) - (self.sms - 1) * each, result < level
         least = [int(cost) for cost in self.shares.least]
         known = [cost <= level for cost in least]
         # a level is not done with while states wait in it
-        values = [-(-(min(cost, level) - price * (number - n)) // number) for n, cost in enumerate(least)]
+        values = [-(-(min(cost, level) - each * (number - n)) // number) for n, cost in enumerate(least)]
         ends = [value if exact else NO_WAY for value, exact in zip(values, known, strict=True)]
         if self.layers == 1:  # what is done at once may be more than the share: at least n tasks
             for n in range(number - 1, -1, -1):

@@ -15,7 +15,7 @@ from pebble.solvers.search.bits import EXHAUSTED, FOUND, FULL, GROW, RUNNING, bi
 from pebble.solvers.search.dag_counts import Counted, count_game
 from pebble.solvers.search.dag_model import build_dag_model
 from pebble.solvers.several import astar
-from pebble.solvers.several import states as kept
+from pebble.solvers.several import states as state_table
 from pebble.solvers.several.ideals import Ideals, make_ideals
 from pebble.solvers.several.rules import (
     ANY_SPLIT,
@@ -71,10 +71,10 @@ class BufferSearch:
         model = build_dag_model(self.game, self.best.problem.capacity * self.sms)
         return count_game(model, lambda: self.best.stopped or time.monotonic() > until)
 
-    def _no_states(self, parts: int) -> kept.States:
+    def _no_states(self, parts: int) -> state_table.States:
         """Room for states in a part of the memory allowed."""
-        each = kept.BYTES_PER_STATE + 8 * (kept.RED + self.sms) + 32 + 16
-        return kept.make_states(max(1 << 17, self.memory * 3 // 4 // each // parts), self.sms, _LEVELS)
+        each = state_table.BYTES_PER_STATE + 8 * (state_table.RED + self.sms) + 32 + 16
+        return state_table.make_states(max(1 << 17, self.memory * 3 // 4 // each // parts), self.sms, _LEVELS)
 
     def run(self) -> str:
         """Look for good pebblings, then search until the bounds meet; why it stopped."""
@@ -84,7 +84,7 @@ class BufferSearch:
         best = self.best
         self.states = self._no_states(1)
         counts = self.states.counts
-        counts[kept.UPPER] = self.upper
+        counts[state_table.UPPER] = self.upper
         status = RUNNING if astar.begin(self.rules, self.ideals, self.states) else FULL
         status = self._work(status, float("inf"), lambda work: astar.advance(*self._arrays, work))
         if status == FOUND:
@@ -96,7 +96,7 @@ class BufferSearch:
         return f"memory limit of {self.memory / 2**30:.1f} GiB" if status == FULL else "stopped"
 
     @property
-    def _arrays(self) -> tuple[Rules, Ideals, kept.States]:
+    def _arrays(self) -> tuple[Rules, Ideals, state_table.States]:
         return self.rules, self.ideals, self.states
 
     def _beam(self, width: int) -> None:
@@ -105,8 +105,8 @@ class BufferSearch:
             return
         self.states = self._no_states(8)
         counts = self.states.counts
-        counts[kept.UPPER], counts[kept.MODE] = self.upper, kept.BEAM
-        counts[kept.WIDTH] = _LEVELS // (len(self.game.tasks) + 1)
+        counts[state_table.UPPER], counts[state_table.MODE] = self.upper, state_table.BEAM
+        counts[state_table.WIDTH] = _LEVELS // (len(self.game.tasks) + 1)
         until = time.monotonic() + _BEAM_SHARE * self.best.seconds_left
         status = RUNNING if astar.begin(self.rules, self.ideals, self.states) else FULL
         status = self._work(status, until, lambda work: astar.beam(*self._arrays, width, work))
@@ -126,20 +126,20 @@ class BufferSearch:
         best, work = self.best, 64
         while status not in (FOUND, EXHAUSTED, FULL) and not best.stopped and time.monotonic() < until:
             started, counts = time.monotonic(), self.states.counts
-            counts[kept.UPPER] = self.upper
+            counts[state_table.UPPER] = self.upper
             status = advance(work)
             took = time.monotonic() - started
             if status == GROW:
                 self.states = self.states._replace(table=np.zeros(4 * len(self.states.table), np.int32))
-                kept.rehash(self.states)
+                state_table.rehash(self.states)
             else:
                 work = min(_LARGEST_SLICE, 2 * work) if took < _SLICE_SECONDS else max(16, work // 2)
-            if counts[kept.MODE] == kept.EXACT:
-                level = int(counts[kept.LEVEL]) * self.level
+            if counts[state_table.MODE] == state_table.EXACT:
+                level = int(counts[state_table.LEVEL]) * self.level
                 best.raise_lower(level if best.upper is None else min(level, best.upper), "search")
                 best.details |= {
-                    "states": int(counts[kept.STATES]),
-                    "expanded": int(counts[kept.EXPANDED]),
+                    "states": int(counts[state_table.STATES]),
+                    "expanded": int(counts[state_table.EXPANDED]),
                     "ideals": int(self.ideals.counts[0]),
                 }
         return status
@@ -152,7 +152,7 @@ class BufferSearch:
     def moves(self) -> tuple[Move, ...]:
         """The moves on the way to the goal."""
         states, counts = self.states, self.states.counts
-        chain = [int(counts[kept.GOAL])]
+        chain = [int(counts[state_table.GOAL])]
         while states.parents[chain[-1]] >= 0:
             chain.append(int(states.parents[chain[-1]]))
         chain.reverse()
@@ -160,8 +160,8 @@ class BufferSearch:
         writer = _Writer(self.game, self.rules, self.sms)
         for s, following in pairwise(chain):
             states.goal[:] = states.words[following]
-            counts[kept.LAST], counts[kept.MODE] = states.costs[following], kept.READ
-            if not expand(self.rules, self.ideals, states, s) or counts[kept.MODE] != kept.MATCHED:
+            counts[state_table.LAST], counts[state_table.MODE] = states.costs[following], state_table.READ
+            if not expand(self.rules, self.ideals, states, s) or counts[state_table.MODE] != state_table.MATCHED:
                 raise PebbleError("search: a recorded state has no step to the next; please report this.")
             states.now[:] = states.after
             task, sm, leaves, fetches, source = map(int, states.move)

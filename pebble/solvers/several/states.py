@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pebble.solvers.search.bits import ONE, ZERO, lowest, mix, signed
-from pebble.solvers.several import ideals as kept
+from pebble.solvers.several import ideals as ideal_table
 from pebble.solvers.several.ideals import Ideals
 from pebble.solvers.several.rules import ALIKE, I64, U64, Rules
 from pebble.traces.jit import inner, jit
@@ -126,10 +126,10 @@ def _map(rules: Rules, g: int, mask: np.uint64) -> np.uint64:
 def canonical(rules: Rules, ideals: Ideals, i: int, words: U64, best: U64, image: U64) -> None:
     """The least image of a state whose ideal is i, into ``best``."""
     sms = len(words) - RED
-    best[DONE] = ideals.words[ideals.numbers[i, kept.CANON], kept.DONE]
+    best[DONE] = ideals.words[ideals.numbers[i, ideal_table.CANON], ideal_table.DONE]
     image[DONE] = best[DONE]
-    first = ideals.numbers[i, kept.FIRST_MAP]
-    for at in range(first, ideals.numbers[i, kept.END_MAP]):
+    first = ideals.numbers[i, ideal_table.FIRST_MAP]
+    for at in range(first, ideals.numbers[i, ideal_table.END_MAP]):
         g = signed(ideals.maps[at])
         image[CLEAN], image[COUNTS] = _map(rules, g, words[CLEAN]), words[COUNTS]
         for q in range(sms):

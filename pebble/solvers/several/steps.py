@@ -12,9 +12,9 @@ Nothing is lost by that. Loads and use-copies wait for the computation that need
 or for a load elsewhere. A copy whose source stays can wait; so what is copied and not used at once is pushed. A push
 from an SM in which the heaviest task still finds room can change places with whatever follows: the value fits there for
 one step more, and its place elsewhere stays free. So pushes start only where that task finds no room; in nets where
-the distance matters, a detour may save hops, and they start anywhere. A cell that is begun and not complete is in one
-place: an update makes its other copies worthless. A complete output is stored at once, which is due in any case. With
-any split, a task that finds all it touches in one memory is done at once.
+the distance matters, a detour may save hops, and they start anywhere. A cell that is initialised and not complete is in
+one place: an update makes its other copies worthless. A complete output is stored at once, which is due in any case.
+With any split, a task that finds all it touches in one memory is done at once.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from __future__ import annotations
 import numpy as np
 
 from pebble.solvers.search.bits import ONE, U64, ZERO, lowest, popcount, signed
-from pebble.solvers.several import ideals as kept
+from pebble.solvers.several import ideals as ideal_table
 from pebble.solvers.several.estimate import estimate
 from pebble.solvers.several.ideals import Ideals, find_ideal, weigh
 from pebble.solvers.several.rules import (
@@ -79,12 +79,12 @@ def settle(rules: Rules, ideals: Ideals, words: U64) -> tuple[int, int]:
             return signed(-1), paid
         anywhere = ZERO
         for q in range(RED, len(words)):
-            words[q] &= ideals.words[i, kept.LIVE]
+            words[q] &= ideals.words[i, ideal_table.LIVE]
             anywhere |= words[q]
         words[CLEAN] &= anywhere
         if not rules.sizes[ANY_SPLIT]:
             return i, paid
-        before, ready = words[DONE], ideals.words[i, kept.READY]
+        before, ready = words[DONE], ideals.words[i, ideal_table.READY]
         while ready:
             t = lowest(ready)
             ready &= ready - ONE
@@ -270,7 +270,7 @@ def _step(rules: Rules, ideals: Ideals, states: States, s: int, i: int, task: in
     now, after, move = states.now, states.after, states.move
     x = rules.target[task]
     target = ONE << np.uint64(x)
-    red, partial = now[RED + q], ideals.words[i, kept.PARTIAL]
+    red, partial = now[RED + q], ideals.words[i, ideal_table.PARTIAL]
     missing = rules.needs[task] & ~red
     fresh = rules.masks[INPUTS] & target == ZERO and rules.updates[x] & now[DONE] == ZERO
     fetch = missing & ~target if fresh else missing
@@ -376,7 +376,7 @@ def expand(rules: Rules, ideals: Ideals, states: States, s: int) -> bool:
     if i < 0:
         return False
     sms = len(now) - RED
-    ready = ideals.words[i, kept.READY]
+    ready = ideals.words[i, ideal_table.READY]
     while ready:
         task = lowest(ready)
         ready &= ready - ONE

@@ -96,12 +96,12 @@ def _waves(
 
 def _with_misses(waves: list[Wave], moves: Traffic, rates: Rates) -> list[Wave]:
     """Waves that each fetch what they miss, and write their share of the results."""
-    kept = moves.residue_bytes / LINE_BYTES
-    written = moves.dram_write_bytes / LINE_BYTES - kept
+    resident = moves.residue_bytes / LINE_BYTES
+    written = moves.dram_write_bytes / LINE_BYTES - resident
     blocks = sum(wave.blocks for wave in waves)
     results: list[Wave] = []
     for wave, missed in zip(waves, moves.counts.read_misses_of_waves, strict=True):
-        lines = missed + written * wave.blocks / blocks + (0.0 if results else kept)
+        lines = missed + written * wave.blocks / blocks + (0.0 if results else resident)
         results.append(wave._replace(dram_seconds=lines / rates.dram_lines / 1e9))
     return results
 

@@ -32,7 +32,7 @@ from pebble.schedules.orders.libraries import deepgemm_group
 from pebble.schedules.orders.order import Multicast
 from pebble.schedules.tile import TileShape
 from pebble.tuning.advisors.advisor import Advice, Advisor, in_groups
-from pebble.tuning.advisors.deepgemm_common import SHARED_BYTES, DeepGemmProblem, no_room, problem_of, warpgroups
+from pebble.tuning.advisors.deepgemm_common import SHARED_BYTES, DeepGemmProblem, does_not_fit, problem_of, warpgroups
 from pebble.units import ceil_div
 from pebble.workloads.workload import Workload, element_bytes
 
@@ -59,7 +59,7 @@ class DeepGemm(Advisor):
         scored = [(cycles(problem, layout), layout) for layout in layouts(problem)]
         ranked = sorted((pair for pair in scored if pair[0] < _NEVER), key=lambda pair: pair[0])  # stable: first met
         if not ranked:
-            raise no_room(self.name, problem)
+            raise does_not_fit(self.name, problem)
         return [_advice(problem, layout, score) for score, layout in ranked]
 
 

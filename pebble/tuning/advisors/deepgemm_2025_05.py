@@ -27,7 +27,7 @@ from pebble.models.machine import Machine
 from pebble.schedules.orders.order import Multicast
 from pebble.schedules.tile import TileShape
 from pebble.tuning.advisors.advisor import Advice, Advisor, in_groups
-from pebble.tuning.advisors.deepgemm_common import SHARED_BYTES, DeepGemmProblem, no_room, problem_of, warpgroups
+from pebble.tuning.advisors.deepgemm_common import SHARED_BYTES, DeepGemmProblem, does_not_fit, problem_of, warpgroups
 from pebble.units import ceil_div
 from pebble.workloads.workload import Workload
 
@@ -49,17 +49,17 @@ class DeepGemm2025(Advisor):
     def advise(self, workload: Workload, machine: Machine, sms: int) -> list[Advice]:
         """The rule's choice first, then other tiles by waves and last wave."""
         problem = problem_of(self.name, workload, machine, sms, ("fp8",))
-        chosen = chosen_tile(problem)
-        if not most_stages(problem.k, *chosen):
-            raise no_room(self.name, problem)
+        best = best_tile(problem)
+        if not most_stages(problem.k, *best):
+            raise does_not_fit(self.name, problem)
         others = sorted(
-            (tile for tile in _candidates(problem) if tile != chosen and most_stages(problem.k, *tile)),
+            (tile for tile in _candidates(problem) if tile != best and most_stages(problem.k, *tile)),
             key=lambda tile: (_waves(problem, *tile), -_last_wave(problem, *tile)),
         )
-        return [_advice(problem, *tile) for tile in (chosen, *others)]
+        return [_advice(problem, *tile) for tile in (best, *others)]
 
 
-def chosen_tile(problem: DeepGemmProblem) -> tuple[int, int]:
+def best_tile(problem: DeepGemmProblem) -> tuple[int, int]:
     """BM and BN by the rule."""
     best: tuple[int, int] | None = None
     for bm, bn in _candidates(problem):

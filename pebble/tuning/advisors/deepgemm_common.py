@@ -73,7 +73,7 @@ def problem_of(name: str, workload: Workload, machine: Machine, sms: int, dtypes
     )
 
 
-def no_room(name: str, problem: DeepGemmProblem) -> InputError:
+def does_not_fit(name: str, problem: DeepGemmProblem) -> InputError:
     """The scales of B are kept for all of k, and so long a k leaves no room for stages."""
     return InputError(
         f"--advisor {name}: got k = {problem.k}, expected one whose scales leave room for stages in {SHARED_BYTES:,} "

@@ -90,10 +90,10 @@ def in_slices(slots, programs, least):
     return pieces.to(torch.int32).contiguous(), torch.arange(programs + 1).clamp(max=count * tiles).to(torch.int32)
 
 
-def with_rest(slots, programs, worth, room):
+def with_rest(slots, programs, worth, capacity):
     """The slots of full rounds of all programs, and those of the rest if cutting its k saves ``worth`` steps or more.
 
-    Where two pieces of each are too many, blocks do not read in step: the rest's operands must fit ``room`` then,
+    Where two pieces of each are too many, blocks do not read in step: the rest's operands must fit ``capacity`` then,
     which is given in tiles of operands of one step, rows and columns together.
     """
     rest = len(slots) % programs
@@ -102,7 +102,7 @@ def with_rest(slots, programs, worth, room):
     last, steps = slots[-rest:], int(slots[-1, 4])
     in_step = rest * 2 <= programs
     busy = programs // rest * rest if in_step else programs
-    fits = in_step or steps * sum(len(last[:, side].unique()) for side in (1, 2)) <= room
+    fits = in_step or steps * sum(len(last[:, side].unique()) for side in (1, 2)) <= capacity
     if not fits or steps * (busy - rest) < worth * busy:
         return slots, slots[:0]
     return slots[:-rest], last

@@ -67,8 +67,8 @@ def _matrices(x, count, height, width, stored, ROWS: tl.constexpr, COLUMNS: tl.c
     else:
         line: tl.constexpr = 1024 // x.dtype.element_ty.primitive_bitwidth
         pitch = (stored + line - 1) // line * line
-        apart = height.to(tl.int64) * pitch
-        matrices = tl.make_tensor_descriptor(x, [count, height, width], [apart, pitch, 1], [1, ROWS, COLUMNS])
+        stride = height.to(tl.int64) * pitch
+        matrices = tl.make_tensor_descriptor(x, [count, height, width], [stride, pitch, 1], [1, ROWS, COLUMNS])
     return matrices
 
 
@@ -122,13 +122,13 @@ def _all_there(arrived, pieces):
 
 
 @triton.jit
-def _sum(partial, pieces, apart, part, BM: tl.constexpr, BN: tl.constexpr, WIDTH: tl.constexpr):
+def _sum(partial, pieces, stride, part, BM: tl.constexpr, BN: tl.constexpr, WIDTH: tl.constexpr):
     """WIDTH columns of the sum of all pieces of a tile, always in one order."""
     rm, rn = tl.arange(0, BM), part * WIDTH + tl.arange(0, WIDTH)
     at = partial + rm[:, None] * BN + rn[None, :]
     tile = tl.load(at)
     for piece in range(1, pieces):
-        tile += tl.load(at + piece * apart.to(tl.int64) * (BM * BN))
+        tile += tl.load(at + piece * stride.to(tl.int64) * (BM * BN))
     return tile
 
 
@@ -223,12 +223,12 @@ def gemm_kernel(
                 at_k = _k_step(first, steps, start, direction, step) * BK
                 right = _right(b, group, at_k, col, BK, BN, GROUPED, B_TRANSPOSED)
                 acc = tl.dot(_left(a, row, at_k, A_TRANSPOSED), right, acc)
-            number, of, apart = tl.load(entry + 6), tl.load(entry + 7), tl.load(entry + 8)
+            number, of, stride = tl.load(entry + 6), tl.load(entry + 7), tl.load(entry + 8)
             sums = partial + number.to(tl.int64) * (BM * BN)
             _leave(sums + (at - number).to(tl.int64) * (BM * BN), acc)
             if _all_there(arrived + number, of):
                 for part in tl.static_range(PARTS):
-                    tile = _sum(sums, of, apart, part, BM, BN, WIDTH)
+                    tile = _sum(sums, of, stride, part, BM, BN, WIDTH)
                     if SILU:
                         tile = tile * tl.sigmoid(tile)
                     if GROUPED:

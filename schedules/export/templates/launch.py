@@ -147,7 +147,7 @@ class Waves:
         self.device = next(x.device for x in tensors if x is not None)
         self.stages, self.warps = build["stages"], warps or build["warps"]
         self.launches, self.spills, self.fits, self.resources = [], 0, math.inf, ""
-        self.sums, self.counters, self.kept = 1, 1, None
+        self.sums, self.counters, self.bound_tensors = 1, 1, None
 
     def add(self, kernel, slots, operands, sizes, meta, waits=False, rest=None):
         """One launch more, over some slots: the operands of tensors, the list of tiles, then sizes and constants.
@@ -241,8 +241,8 @@ class Waves:
 
     def run(self):
         """Launch on the operands it was compiled for; counters are as they were when a launch ends."""
-        self.kept = self.kept or self.bound(*self.tensors)
-        self.start(self.kept)
+        self.bound_tensors = self.bound_tensors or self.bound(*self.tensors)
+        self.start(self.bound_tensors)
 
     def start(self, launches):
         """Launch what `bound` made."""

@@ -208,16 +208,16 @@ def main(make_problem, about, table, programs):
     return int(result.get("error", 0.0) > LIMIT)
 
 
-def as_text(found):
+def as_text(result):
     """What was found, in lines."""
-    lines = [f"{found['schedule']}, {found['workload']}, on {found['gpu']}" + f", {found['how']}"]
-    if "error" in found:
-        verdict = "correct" if found["error"] <= LIMIT else "WRONG"
-        lines.append(f"{verdict}: relative error {found['error']:.2e} against float64")
-    beside = {"": ("milliseconds", "ms"), "sustained: ": ("sustained_milliseconds", "ms"), "energy: ": ("joules", "J")}
-    for what, (name, unit) in beside.items():
-        if name in found:
-            lines.append(f"{what}this table {found[name]:.4f} {unit}")
-            if found["library"]:
-                lines[-1] += f", {found['library']} {found['library_' + name]:.4f} {unit}"
+    lines = [f"{result['schedule']}, {result['workload']}, on {result['gpu']}" + f", {result['how']}"]
+    if "error" in result:
+        verdict = "correct" if result["error"] <= LIMIT else "WRONG"
+        lines.append(f"{verdict}: relative error {result['error']:.2e} against float64")
+    units = {"": ("milliseconds", "ms"), "sustained: ": ("sustained_milliseconds", "ms"), "energy: ": ("joules", "J")}
+    for what, (name, unit) in units.items():
+        if name in result:
+            lines.append(f"{what}this table {result[name]:.4f} {unit}")
+            if result["library"]:
+                lines[-1] += f", {result['library']} {result['library_' + name]:.4f} {unit}"
     return "\n".join(lines)
