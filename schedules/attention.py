@@ -38,6 +38,7 @@ _L2_SECTION_BYTES = 32 * 2**20
 _PARTIAL_BYTES = 4
 DECODED_ROWS = 64  # queries of heads that share keys, which an exported file takes as rows of one tile
 _DECODED_TILE = 16
+_MASKED_STEPS = 2  # fitted: benchmarks/hardware/fit_attention.py
 _LOOKED_AT = 1024  # tiles of queries, to know how many keys one sees on the mean
 
 
@@ -97,6 +98,7 @@ class AttentionKernel(TableKernel):
         reads += operand_reads(self.bm, a.value_dim, self.bn, rows_in_registers=True)
         self._key_width = sum(self.key_matrices(a).values())
         self._shared_bytes = a.in_bytes * (reads + self.bn * self._key_width)
+        self._overlapped = self.overlaps(a, bm, bn)
 
     @staticmethod
     def rows_of_query(attention: Heads) -> int:
@@ -120,7 +122,8 @@ class AttentionKernel(TableKernel):
         blocks, both = kernel.q_tiles * kernel.copies, workload.head_dim + workload.value_dim
         loads = steps * tile.bn * sum(cls.key_matrices(workload).values()) + tile.bm * workload.head_dim
         scores = tile.bm * tile.bn
-        return [Work(blocks, steps, 2 * scores * both, scores, round(blocks * loads) * workload.in_bytes)]
+        read, beside = round(blocks * loads) * workload.in_bytes, cls.overlaps(workload, tile.bm, tile.bn)
+        return [Work(blocks, steps, 2 * scores * both, scores, read, overlapped=beside)]
 
     @classmethod
     def extents(cls, workload: Heads) -> tuple[int, int, int]:
@@ -147,6 +150,12 @@ class AttentionKernel(TableKernel):
             return TileShape(_DECODED_TILE, 128, 1)
         wide = max(workload.head_dim, workload.value_dim) > 128
         return TileShape(128, 64 if wide else 128, 1) if workload.queries > 64 else None
+
+    @classmethod
+    def overlaps(cls, workload: Any, bm: int, bn: int) -> bool:
+        """Whether exponentials run beside products: so in the exported file under its own tile, where the GPU can."""
+        tile = cls.exported_tile(workload) if cls.exported_template(workload) == AttentionKernel.template else None
+        return tile is not None and (bm, bn) == (tile.bm, tile.bn)
 
     @classmethod
     def exported_stages(cls, tile: TileShape) -> int:
@@ -225,6 +234,8 @@ class AttentionKernel(TableKernel):
             self._flops,
             self._scores,
             self._shared_bytes,
+            self._overlapped,
+            _MASKED_STEPS if self._overlapped and self.attention.causal else 0,
         )
 
     def flash1(self) -> list[Phase]:

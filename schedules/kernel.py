@@ -50,6 +50,8 @@ class Work:
         From L2 to the SMs, all blocks.
     step_shared : int
         Bytes that a step moves through shared memory.
+    overlapped : bool
+        As of `pebble.traces.program.Phase`.
     """
 
     blocks: int
@@ -58,6 +60,7 @@ class Work:
     step_exps: int
     bytes: int
     step_shared: int = 0
+    overlapped: bool = False
 
     @classmethod
     def product(cls, m: int, n: int, k: int, tile: TileShape, width: int, products: int = 1) -> Work:

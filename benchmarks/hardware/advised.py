@@ -35,8 +35,17 @@ LAYERS = {
     "att-10k-full": "attention --queries 10240 --keys 10240 --head-dim 128 --heads 12 --kv-heads 4",
     "att-2k-d256": "attention --queries 2048 --keys 2048 --head-dim 256 --heads 16 --kv-heads 4 --batch 4 --causal",
     "att-chunk": "attention --queries 2048 --keys 16384 --head-dim 128 --heads 32 --kv-heads 8 --causal",
+    # since exponentials run beside products in the model
+    "att-5k-causal": "attention --queries 5120 --keys 5120 --head-dim 128 --heads 24 --kv-heads 8 --causal",
+    "att-16k-full": "attention --queries 16384 --keys 16384 --head-dim 128 --heads 16 --kv-heads 2",
+    "att-8k-d64-causal": "attention --queries 8192 --keys 8192 --head-dim 64 --heads 48 --kv-heads 8 --causal",
+    "att-4k-d64-batch": "attention --queries 4096 --keys 4096 --head-dim 64 --heads 16 --batch 8",
+    "att-6k-d256-full": "attention --queries 6144 --keys 6144 --head-dim 256 --heads 8",
+    "att-10k-d256-causal": "attention --queries 10240 --keys 10240 --head-dim 256 --heads 12 --kv-heads 4 --causal",
+    "att-chunk-32k": "attention --queries 4096 --keys 32768 --head-dim 128 --heads 16 --kv-heads 4 --causal",
+    "att-1k-batch": "attention --queries 1024 --keys 1024 --head-dim 128 --heads 32 --batch 16 --causal",
 }
-COLUMNS = ("chip", "case", "schedule", "tile", "stages", "sustained_ms", "single_ms", "joules", "dram_bytes")
+COLUMNS = ("round", "chip", "case", "schedule", "tile", "stages", "sustained_ms", "single_ms", "joules", "dram_bytes")
 MEASURED = ("chip", "date", "case", "error", "milliseconds", "sustained_milliseconds", "library_sustained_milliseconds")
 MEASURED += ("library_milliseconds", "joules", "library_joules", "dram_read_bytes", "dram_write_bytes")
 
@@ -50,9 +59,14 @@ def write(folder: Path, sku: str) -> None:
 
     folder.mkdir(parents=True, exist_ok=True)
     rows = []
+    said_before = read("predicted.csv")
+    there = {row["case"] for row in said_before if row["chip"] == sku}
+    number = 1 + max((int(row["round"]) for row in said_before if row["chip"] == sku), default=0)
     for case, words in LAYERS.items():
+        if case in there:
+            continue
         name, *options = shlex.split(words)
-        workload = pebble.workload(name, **_parameters(options))
+        workload = pebble.workload(name, **parameters(options))
         said = pebble.advise(workload, gpu=sku, progress=False).to_dict()
         kernel, expect = said["kernel"], said["expect"]
         how = ["--tile", kernel["tile"], "--stages", str(kernel["stages"]), "--execution", kernel["execution"]]
@@ -60,12 +74,14 @@ def write(folder: Path, sku: str) -> None:
         if command(["export", kernel["order"], *shlex.split(words), *how, "-o", str(folder / f"{case}.py")]):
             raise SystemExit(f"{case}: not exported")
         times = (f"{expect[key]:.5g}" for key in ("sustained_ms", "single_ms", "joules"))
-        rows.append([sku, case, kernel["order"], kernel["tile"], kernel["stages"], *times, expect["dram_bytes"]])
+        rows.append(
+            [number, sku, case, kernel["order"], kernel["tile"], kernel["stages"], *times, expect["dram_bytes"]]
+        )
         print(f"{case}: {kernel['order']}, {kernel['tile']}", flush=True)
-    _put("predicted.csv", COLUMNS, sku, rows)
+    _put("predicted.csv", COLUMNS, rows)
 
 
-def _parameters(options: list[str]) -> dict[str, Any]:
+def parameters(options: list[str]) -> dict[str, Any]:
     """Options as keywords."""
     found: dict[str, Any] = {}
     for at, word in enumerate(options):
@@ -76,16 +92,20 @@ def _parameters(options: list[str]) -> dict[str, Any]:
 
 
 def add(output: Path, sku: str) -> None:
-    """The rows of a run, in place of those of the same chip."""
+    """The rows of a run, in place of those of the same layers on the same chip."""
     with open(output, newline="") as file:
         rows = [[sku, *(row[name] for name in MEASURED[1:])] for row in csv.DictReader(file)]
-    _put("measured.csv", MEASURED, sku, rows)
+    _put("measured.csv", MEASURED, rows)
 
 
-def _put(name: str, columns: tuple[str, ...], sku: str, rows: list[list[Any]]) -> None:
-    kept = [[row[column] for column in columns] for row in read(name) if row["chip"] != sku]
+def _put(name: str, columns: tuple[str, ...], rows: list[list[Any]]) -> None:
+    new = [dict(zip(columns, row, strict=True)) for row in rows]
+    again = {(row["chip"], row["case"]) for row in new}
+    others = [row for row in read(name) if (row["chip"], row["case"]) not in again]
     with open(HERE / name, "w", newline="") as file:
-        csv.writer(file, lineterminator="\n").writerows([columns, *kept, *rows])
+        writer = csv.DictWriter(file, columns, lineterminator="\n")
+        writer.writeheader()
+        writer.writerows([*others, *new])
 
 
 def read(name: str) -> list[Row]:
@@ -102,20 +122,21 @@ def table() -> str:
     lines = [
         f"{'chip':<16}{'layer':<24}{'schedule':<26}{'tile':<12}{'modelled':>9}{'measured':>9}{'/model':>8}{'/library':>9}"
     ]
-    ratios: dict[tuple[str, str], list[tuple[float, float]]] = {}
+    ratios: dict[tuple[str, str, str], list[tuple[float, float]]] = {}
     for row in read("predicted.csv"):
         if (ran := took.get((row["chip"], row["case"]))) is None:
             continue
         measured, modelled = float(ran["sustained_milliseconds"]), float(row["sustained_ms"])
         pair = measured / modelled, measured / float(ran["library_sustained_milliseconds"])
-        ratios.setdefault((row["chip"], LAYERS[row["case"]].split()[0]), []).append(pair)
+        ratios.setdefault((row["round"], row["chip"], LAYERS[row["case"]].split()[0]), []).append(pair)
         head = f"{row['chip']:<16}{row['case']:<24}{row['schedule']:<26}{row['tile']:<12}"
         lines.append(f"{head}{modelled:>9.3f}{measured:>9.3f}{pair[0]:>8.3f}{pair[1]:>9.3f}")
-    for (chip, family), pairs in ratios.items():
+    for (number, chip, family), pairs in ratios.items():
         of_model, of_library = ([pair[i] for pair in pairs] for i in (0, 1))
         lines.append(
-            f"{chip} {family}, {len(pairs)}: of the modelled time {min(of_model):.3f} to {max(of_model):.3f}; of the "
-            f"library's, median {statistics.median(of_library):.3f}, worst {max(of_library):.3f}"
+            f"round {number}, {chip} {family}, {len(pairs)}: of the modelled time {min(of_model):.3f} to "
+            f"{max(of_model):.3f}; of the library's, median {statistics.median(of_library):.3f}, "
+            f"worst {max(of_library):.3f}"
         )
     return "\n".join(lines)
 

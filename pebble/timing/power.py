@@ -13,7 +13,8 @@ move more take longer also where tensor cores bind.
 :math:`f_0` is the clock at which a persistent TMA kernel takes what the rates of a single launch say; a kernel of
 another make takes more cycles (`BLOCK_A_TILE`). Fitted to sustained runs of one product on an H200, and of two with
 one block a tile, whose every order was measured (``benchmarks/hardware/fit_power.py``): runs of other products are a
-check. What a chip draws besides, :math:`P_0`, and the square were not fitted but set.
+check. What a chip draws besides, :math:`P_0`, and the square were not fitted but set. An operation of attention takes
+`SOFTMAX_OPERATIONS` as much, with the exponentials that come with it (``benchmarks/hardware/fit_attention.py``).
 """
 
 from __future__ import annotations
@@ -31,6 +32,7 @@ from pebble.timing.modelled import ModelledTime
 from pebble.traces.program import Program
 
 OPERATION_JOULES, REQUEST_JOULES, FABRIC_JOULES, DRAM_JOULES = 0.70e-12, 20e-12, 20e-12, 69e-12
+SOFTMAX_OPERATIONS = 1.9
 STATIC_WATTS, LIMIT_WATTS = 100.0, 700.0
 REFERENCE_MHZ = 1558.0
 BLOCK_A_TILE = 1.29  # cycles of a TMA kernel with one block a tile, over those of a persistent one
@@ -152,7 +154,7 @@ def sustained(
     shared = Shared.of(program, config, power.gpcs, most_waves)
     read = max(0, time.dram_bytes - shared.written_bytes)
     requested = shared.requested(COPY_ENGINE, read)
-    result = at_limit(time, program.flops, requested, power, cycles)
+    result = at_limit(time, program.flops, requested, power, cycles, softmax_flops(program))
     return replace(result, seconds=max(result.seconds, time.seconds))  # a long launch is slowed by itself, too
 
 
@@ -165,10 +167,17 @@ def sustained_if_measured(
     return sustained(program, config, time, power, most_waves=most_waves)
 
 
-def at_limit(time: ModelledTime, flops: float, requested: Requested, power: Power, cycles: float = 1.0) -> Sustained:
-    """The same where what is asked of L2 is known."""
+def softmax_flops(program: Program) -> int:
+    """Operations of phases that compute exponentials as well."""
+    return sum(phase.all_flops for group in program.groups for phase in group.phases if phase.exps)
+
+
+def at_limit(
+    time: ModelledTime, flops: float, requested: Requested, power: Power, cycles: float = 1.0, softmax: float = 0.0
+) -> Sustained:
+    """The same where what is asked of L2 is known; ``softmax`` of the operations come with exponentials."""
     core = {
-        "operations": power.operation * flops,
+        "operations": power.operation * (flops + (SOFTMAX_OPERATIONS - 1) * softmax),
         "l2": power.request * (requested.request_bytes + requested.written_bytes),
         "fabric": power.fabric * requested.fabric_bytes,
     }

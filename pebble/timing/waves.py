@@ -2,7 +2,7 @@
 
 A wave of blocks in lock step takes as long as the slowest of five, each at the rate that kernels sustain (`Rates`):
 
-- *compute*: operations and exponentials of its busiest SM;
+- *compute*: operations and exponentials of its busiest SM, one after the other but where a kernel overlaps them;
 - *shared*: what tensor cores read from shared memory and loads write there, where the chip's way is known;
 - *L2*: what its busiest SM loads, and what all of them do;
 - *DRAM*: lines that its cache model misses in this very wave, and writes back, all SMs together;
@@ -143,7 +143,7 @@ class _Step(NamedTuple):
 
 def _step(phase: Phase, sectors: Index, rates: Rates, sms: int) -> _Step:
     lines = step_lines(phase, sectors)
-    compute = phase.flops / rates.flops + phase.exps / rates.exps
+    compute = rates.compute(phase.flops, phase.exps, phase.overlapped)
     loaded = lines / min(rates.port, rates.lines / sms)
     return _Step(compute, phase.shared_bytes / rates.shared, lines / rates.port, loaded, lines)
 
@@ -191,10 +191,17 @@ def _free(
     for number, group in enumerate(program.groups):
         dram = float(of_groups[number])
         steps = [
-            (block_steps(phase), _step(phase, sectors, rates, config.sms), phase.prologue is not None)
+            (
+                block_steps(phase) + (phase.masked_steps if rates.overlaps else 0),
+                _step(phase, sectors, rates, config.sms),
+                phase.prologue is not None,
+            )
             for phase in group.phases
         ]
-        loads = sum(float(counts.sum()) * step.lines for counts, step, _ in steps)
+        loads = sum(
+            float(block_steps(phase).sum()) * step.lines
+            for phase, (_, step, _) in zip(group.phases, steps, strict=True)
+        )
         latency = rates.hit + rates.miss * min(1.0, dram / max(1.0, loads))
         busy = 0.0
         sms = max(1, group.wave_blocks // config.blocks_per_sm)

@@ -232,6 +232,10 @@ class Phase:
         Operations and exponentials of a block in one step, where time counts.
     shared_bytes : int
         What a block moves through shared memory in one step, where tensor cores read their operands there.
+    overlapped : bool
+        Exponentials of one step run beside products of another, on a chip that can.
+    masked_steps : int
+        As so many steps more a block takes where exponentials overlap and a mask crosses its tiles.
     """
 
     steps: Steps
@@ -241,6 +245,8 @@ class Phase:
     flops: int = 0
     exps: int = 0
     shared_bytes: int = 0
+    overlapped: bool = False
+    masked_steps: int = 0
 
     @property
     def parts(self) -> list[Steps]:

@@ -19,7 +19,6 @@ from typing import Any
 from pebble.errors import InputError
 from pebble.models.machine import Machine
 from pebble.models.tile_model import WARPGROUPS
-from pebble.schedules.tile import TileShape
 from pebble.system.parallel import each
 from pebble.tuning.advisors.advisor import Advice
 from pebble.tuning.advisors.ours import LEAST_SIDE, ROWS, TimedKernel, Timer, kernels_that_fit, rank
@@ -94,13 +93,11 @@ class Chooser:
     def __init__(self, question: Question) -> None:
         self.question = question
         self.timer = Timer(question.workload, question.machine)
-        requested = question.sms, question.blocks_per_sm, question.stages
         for least in (LEAST_SIDE, ROWS[0]):  # wide heads in a small shared memory need a narrow tile
-            fit = kernels_that_fit(self.timer, *requested, least)
-            looks = sorted(filter(self._can_be_exported, fit), key=_score)
+            looks = self._looks(question.stages, least)
             if looks:
                 break
-        self.looks = [look for look in looks if look.tile == self._tile_of_the_file] or looks
+        self.looks = self._of_the_file() or looks
         if not self.looks:
             label, name = question.workload.label, question.machine.name
             raise InputError(f"advise: got {label}, expected a workload with a tile that fits {name}.")
@@ -146,14 +143,22 @@ class Chooser:
         walks = worth_simulating(self.question.workload, config, schedules, timer.rates, power)
         return [schedules[same[0]] for same in walks]
 
-    @property
-    def _tile_of_the_file(self) -> TileShape | None:
-        """The one that the file of `pebble export` is fastest with, where it has a kernel for this chip alone.
+    def _looks(self, stages: int | None, least: int) -> list[Advice]:
+        """What fits and can be exported, the fastest at a glance first."""
+        fit = kernels_that_fit(self.timer, self.question.sms, self.question.blocks_per_sm, stages, least)
+        return sorted(filter(self._can_be_exported, fit), key=_score)
+
+    def _of_the_file(self) -> list[Advice]:
+        """With the tile and the stages that the file of `pebble export` is fastest with, where a chip has its own.
 
         The model is of plain kernels, which prefer narrow tiles where the file's does not.
         """
-        warpgroups = self.question.machine.capability == WARPGROUPS
-        return self.timer.family.kernel.exported_tile(self.question.workload) if warpgroups else None
+        kernel = self.timer.family.kernel
+        tile = kernel.exported_tile(self.question.workload)
+        if tile is None or self.question.machine.capability != WARPGROUPS:
+            return []
+        stages = kernel.exported_stages(tile) if self.question.stages is None else self.question.stages
+        return [look for look in self._looks(stages, min(tile.bm, tile.bn, LEAST_SIDE)) if look.tile == tile]
 
     def _can_be_exported(self, advice: Advice) -> bool:
         """Whether `pebble export` writes its kernel: Triton's blocks have powers of two as sides, or all of a side."""

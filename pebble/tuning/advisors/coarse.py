@@ -33,7 +33,7 @@ _SAMPLED_WAVES = 3  # in which who shares what is looked at
 
 def step_ns(launch: Work, rates: Rates, sms: int) -> tuple[float, float]:
     """Nanoseconds of a step of a block alone on its SM: to compute, and to load while all SMs load."""
-    compute = launch.step_flops / rates.flops + launch.step_exps / rates.exps
+    compute = rates.compute(launch.step_flops, launch.step_exps, launch.overlapped)
     lines = launch.bytes / launch.blocks / launch.steps / LINE_BYTES
     return max(compute, launch.step_shared / rates.shared), lines / min(rates.port, rates.lines / sms)
 
