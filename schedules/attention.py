@@ -38,7 +38,7 @@ _L2_SECTION_BYTES = 32 * 2**20
 _PARTIAL_BYTES = 4
 DECODED_ROWS = 64  # queries of heads that share keys, which an exported file takes as rows of one tile
 _DECODED_TILE = 16
-_MASKED_STEPS = 2  # fitted: benchmarks/hardware/fit_attention.py
+_MASKED_STEPS = 1  # fitted: benchmarks/hardware/fit_attention.py
 _LOOKED_AT = 1024  # tiles of queries, to know how many keys one sees on the mean
 
 
@@ -76,6 +76,7 @@ class AttentionKernel(TableKernel):
     shape: ClassVar[type[Workload]] = Attention
     direction = -1
     template = "attention"
+    bare_stages = 2
 
     def __init__(self, attention: Heads, bm: int, bn: int) -> None:
         self.attention = a = attention
@@ -159,7 +160,7 @@ class AttentionKernel(TableKernel):
 
     @classmethod
     def exported_stages(cls, tile: TileShape) -> int:
-        return 2 if tile.bm > _DECODED_TILE else 3
+        return 2 if tile.bm > _DECODED_TILE and tile.bn < 128 else 3
 
     @classmethod
     def result_columns(cls, workload: Heads, bn: int) -> int:

@@ -168,6 +168,8 @@ class TableKernel(ABC):
         """The most stages that its exported file has use for: with a fourth, large tiles are slower when sustained."""
         return 3 if tile.bm * tile.bn >= 128 * 256 else 4
 
+    bare_stages: ClassVar[int] = 4  # the most for no GPU in particular: such a file is to run on an A100, too
+
     @classmethod
     def up_sums(cls, workload: Any) -> int:
         """Sums that a block of its first product keeps, beside one in all later products."""

@@ -44,6 +44,19 @@ LAYERS = {
     "att-10k-d256-causal": "attention --queries 10240 --keys 10240 --head-dim 256 --heads 12 --kv-heads 4 --causal",
     "att-chunk-32k": "attention --queries 4096 --keys 32768 --head-dim 128 --heads 16 --kv-heads 4 --causal",
     "att-1k-batch": "attention --queries 1024 --keys 1024 --head-dim 128 --heads 32 --batch 16 --causal",
+    # since heads of 128 have three stages
+    "gemm-10240x6144x8192": "gemm -m 10240 -n 6144 -k 8192",
+    "gemm-6144x6144x6144": "gemm -m 6144 -n 6144 -k 6144",
+    "gemm-4096x16384x2048": "gemm -m 4096 -n 16384 -k 2048",
+    "grouped-6": "grouped --rows 4096,1024,2048,3072,512,2560 -n 4096 -k 4096",
+    "ffn-3072-gated": "ffn --tokens 3072 --d-model 4096 --hidden 14336 --gated",
+    "ffn-10240": "ffn --tokens 10240 --d-model 2560 --hidden 10240",
+    "att-7k-causal": "attention --queries 7168 --keys 7168 --head-dim 128 --heads 48 --kv-heads 8 --causal",
+    "att-12k-full": "attention --queries 12288 --keys 12288 --head-dim 128 --heads 8",
+    "att-3k-batch-causal": "attention --queries 3072 --keys 3072 --head-dim 128 --heads 16 --kv-heads 4 --batch 6 --causal",
+    "att-6k-d64-full": "attention --queries 6144 --keys 6144 --head-dim 64 --heads 32 --kv-heads 8",
+    "att-5k-d256-causal": "attention --queries 5120 --keys 5120 --head-dim 256 --heads 16 --kv-heads 2 --causal",
+    "att-chunk-8k": "attention --queries 1024 --keys 8192 --head-dim 128 --heads 32 --kv-heads 8 --batch 4 --causal",
 }
 COLUMNS = ("round", "chip", "case", "schedule", "tile", "stages", "sustained_ms", "single_ms", "joules", "dram_bytes")
 MEASURED = ("chip", "date", "case", "error", "milliseconds", "sustained_milliseconds", "library_sustained_milliseconds")

@@ -89,11 +89,11 @@ def modelled(key: Key, dram_bytes: int | None = None) -> tuple[float, int] | Non
         kernel = asked(dict(key))
         if kernel is None:
             return None
-        rates = sustained_rates(kernel.machine, kernel.workload.dtype)
+        plain = replace(sustained_rates(kernel.machine, kernel.workload.dtype), overlaps=False)
     except InputError:  # a chip whose clock is not known
         return None
     program = kernel.family.program(kernel.workload, kernel.schedule, kernel.config)
-    result = modelled_time(program, kernel.config, rates, dram_bytes)
+    result = modelled_time(program, kernel.config, plain, dram_bytes)
     return result.seconds * 1e3, result.dram_bytes
 
 

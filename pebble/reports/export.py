@@ -257,7 +257,7 @@ def _made(schedule: Own, workload: Workload, options: KernelOptions, format: str
     stages, most = kernel.stages, family.kernel.exported_stages(config.tile)
     origins = {"tile": ORIGINS.get(kernel.fitted.tile_from), "stages": ORIGINS.get(kernel.fitted.stages_from)}
     if kernel.fitted.stages_from == "default":
-        stages = most
+        stages = min(most, family.kernel.bare_stages)
     elif kernel.fitted.stages_from == "fits":
         stages = min(most, kernel.stages)
         origins["stages"] = f"{origins['stages']}, at most {most}"

@@ -129,7 +129,7 @@ def line_proofs(workload: Workload, rnd: random.Random) -> Iterator[dict[str, An
                         parts = min(kind.overlap * s, kind.length)
                         spread = ((sizes[0], parts - sizes[1]), (sizes[0] + 1, sizes[1]))
                         entropy = sum(count * size * log(size) for size, count in spread)
-                        return kind.first + (s - 1) * min(kind.again, rho * kind.room) + mu * entropy
+                        return kind.first + (s - 1) * min(kind.again, rho * kind.footprint) + mu * entropy
 
                     def best(kind: ValueKind, mu: Fraction = mu, rho: Fraction = rho, h: int = h) -> int:
                         if isinstance(kind, Lines):

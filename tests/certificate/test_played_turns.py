@@ -95,7 +95,7 @@ def test_what_the_checker_takes_is_legal(seed: int) -> None:
         for before, after in pairwise(bands):
             vectors = rnd.choice([0, 1, f // 2, rnd.randint(0, f)])
             turns = corner(rnd, before.extent, vectors), corner(rnd, after.extent, vectors)
-            panels = all(band.kept_first == k and not band.spilled for band in (before, after))
+            panels = all(band.carried_first == k and not band.spilled for band in (before, after))
             result = Handed(vectors * chain.weights_per_column, 0, *turns) if panels and vectors else NOTHING
             handed[id(before), id(after)] = result
 
