@@ -41,6 +41,7 @@ RUNS = {
     "hardware/clocks.py": (f"--recorded {PREDICTED}/clocks.csv", "1.19 at 32"),
     "hardware/exports.py": ("", "within 5 % of predicted"),
     "hardware/fit.py": ("--every 1000 --spread 0.001 --jobs 1", "(1 kernels)"),
+    "hardware/fit_attention.py": ("--quick", "modelled over measured"),
     "hardware/fit_clocks.py": ("--every 400", "with the rates in use"),
     "hardware/fit_power.py": ("--every 5 --list", "ranked right"),
     "hardware/fit_requests.py": ("--every 61 --fit", "blind, H200, fabric"),

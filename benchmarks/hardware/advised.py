@@ -53,7 +53,8 @@ LAYERS = {
     "ffn-10240": "ffn --tokens 10240 --d-model 2560 --hidden 10240",
     "att-7k-causal": "attention --queries 7168 --keys 7168 --head-dim 128 --heads 48 --kv-heads 8 --causal",
     "att-12k-full": "attention --queries 12288 --keys 12288 --head-dim 128 --heads 8",
-    "att-3k-batch-causal": "attention --queries 3072 --keys 3072 --head-dim 128 --heads 16 --kv-heads 4 --batch 6 --causal",
+    "att-3k-batch-causal": "attention --queries 3072 --keys 3072 --head-dim 128 --heads 16 --kv-heads 4 --batch 6 "
+    "--causal",
     "att-6k-d64-full": "attention --queries 6144 --keys 6144 --head-dim 64 --heads 32 --kv-heads 8",
     "att-5k-d256-causal": "attention --queries 5120 --keys 5120 --head-dim 256 --heads 16 --kv-heads 2 --causal",
     "att-chunk-8k": "attention --queries 1024 --keys 8192 --head-dim 128 --heads 32 --kv-heads 8 --batch 4 --causal",

@@ -71,7 +71,12 @@ def launches(family: str) -> list[Launch]:
                 if kernel is None:
                     raise RuntimeError(f"no machine file for {row['chip']}")
                 program = kernel.family.program(kernel.workload, kernel.schedule, kernel.config)
-                kernels[key] = program, kernel.config, replace(sustained_rates(kernel.machine, row["dtype"]), overlaps=False), traffic[key]
+                kernels[key] = (
+                    program,
+                    kernel.config,
+                    replace(sustained_rates(kernel.machine, row["dtype"]), overlaps=False),
+                    traffic[key],
+                )
             results.append(Launch(*kernels[key], float(row["milliseconds"]) / 1e3))
     return results
 

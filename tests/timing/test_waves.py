@@ -362,3 +362,28 @@ def test_a_part_of_a_phase_is_its_first_blocks_and_steps() -> None:
     kept = phase.first(3)
     assert kept.epilogue is not None and block_steps(kept).tolist() == block_steps(phase)[:3].tolist()
     assert kept.made(slice(0, 3), False).ids.tolist() == phase.made(slice(0, 3), False).ids.tolist()
+
+
+@pytest.mark.parametrize(("dim", "tile"), [(128, TileShape(128, 128, 1)), (256, TileShape(128, 64, 1))])
+def test_exponentials_run_beside_products_in_the_exported_tile_alone(dim: int, tile: TileShape) -> None:
+    rates = replace(sustained_rates(H100, "bf16"), throttle=0.0)
+    assert rates.overlaps and not sustained_rates(load_machine("a100-sxm4-40gb"), "bf16").overlaps
+    workload = Attention(8192, 8192, dim, heads=64)
+    family = kernel_family(workload)
+
+    def seconds(tile: TileShape, rates: Rates, workload: Workload = workload) -> float:
+        config = config_of(H100.sms, stages=2, free=True, tile=tile, cache_bytes=H100.l2_bytes)
+        program = family.program(workload, family.parse_schedule("fa3"), config)
+        return modelled_time(program, config, rates, workload.compulsory_bytes).seconds
+
+    plain = replace(rates, overlaps=False)
+    flops, exps = workload.flops / H100.sms, 64 * 8192**2 / H100.sms
+    assert seconds(tile, rates) == pytest.approx(max(flops / rates.flops, exps / rates.exps) / 1e9, rel=0.2)
+    assert seconds(tile, plain) == pytest.approx((flops / rates.flops + exps / rates.exps) / 1e9, rel=0.2)
+    assert seconds(tile, rates) < 0.85 * seconds(tile, plain)
+    other = TileShape(64, 64, 1)
+    assert seconds(other, rates) == seconds(other, plain)
+    masked = workload.replaced(causal=True)
+    steps = (8192 // tile.bm + 1) / 2 * tile.bm / tile.bn  # of a block, on the mean: one more where a mask crosses it
+    half = seconds(tile, rates, masked) / seconds(tile, rates)
+    assert half == pytest.approx((steps + 1) / (8192 / tile.bn), rel=0.06)
