@@ -176,8 +176,8 @@ def _loaded(torch: Any, path: Path, name: str) -> tuple[Any, Any]:
 
 def _made(torch: Any, member: Any, loaded: Any) -> Callable[..., Any]:
     if isinstance(member, type) and issubclass(member, torch.nn.Module):
-        given = _called(vars(loaded), ("get_init_inputs",)) or ()
-        module: Callable[..., Any] = member(**given) if isinstance(given, dict) else member(*given)
+        inputs = _called(vars(loaded), ("get_init_inputs",)) or ()
+        module: Callable[..., Any] = member(**inputs) if isinstance(inputs, dict) else member(*inputs)
         return module
     if not callable(member):
         raise InputError(f"audit: got a {type(member).__name__}, expected a module, a class of modules or a function.")

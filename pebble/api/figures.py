@@ -212,18 +212,18 @@ def figure(
         raise UnknownNameError("figure", name, FIGURES, "pebble figure --help")
     wanted = read_look(width, font, style, log, title)
     draw, allowed = FIGURES[name]
-    given: dict[str, Any] = {key: value for key, value in options.items() if value is not None}
-    for option in given:
+    keywords: dict[str, Any] = {key: value for key, value in options.items() if value is not None}
+    for option in keywords:
         if option not in FigureOptions.__optional_keys__:
             raise UnknownNameError("option", option, sorted(FigureOptions.__optional_keys__), "help(pebble.figure)")
         if option not in allowed:
             raise InputError(f"{name}: got --{option}, which this figure does not take; leave it out.")
     if "workload" not in allowed and workload is not None:
         raise InputError(f"{name}: got the workload {workload.label}, which this figure does not take; leave it out.")
-    if not isinstance(given.get("schedules", ""), str):
-        given["schedules"] = ",".join(map(str, given["schedules"]))
+    if not isinstance(keywords.get("schedules", ""), str):
+        keywords["schedules"] = ",".join(map(str, keywords["schedules"]))
     with looking(wanted):
-        result = draw(FigureSpec(name, workload, **given))
+        result = draw(FigureSpec(name, workload, **keywords))
     drawn, more = result if isinstance(result, tuple) else (result, {})
     from pebble.plots.data import drawn_data
 

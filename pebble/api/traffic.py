@@ -204,9 +204,9 @@ def compare(
     (['hilbert', 'row'], True)
     """
     _check_comparison(workload, options, residual, exact)
-    given, kernel = split_options(options, BoundaryOptions)
-    timed = {name: given.pop(name) for name in ("accumulator", "energy")}
-    boundary = Buffers(**given)
+    others, kernel = split_options(options, BoundaryOptions)
+    timed = {name: others.pop(name) for name in ("accumulator", "energy")}
+    boundary = Buffers(**others)
     where, of_kernels = split_options(kernel, PlaceOptions)
     tile = of_kernels.pop("tile", None)
     if boundary.l2:
@@ -321,9 +321,9 @@ def simulate(
     return simulate_schedule(workload, schedule, residual=residual, sensitivity=sensitivity, **options)
 
 
-def _refuse_with_trace(given: Mapping[str, object], options: KernelOptions, workload: Workload | None) -> None:
+def _refuse_with_trace(others: Mapping[str, object], options: KernelOptions, workload: Workload | None) -> None:
     """Refuse what is given for a schedule, what a trace says itself and, with no workload, what a bound would use."""
-    refuse("--trace", {**given, **{key: options.get(key) for key in ("execution", "cluster", "seed")}})
+    refuse("--trace", {**others, **{key: options.get(key) for key in ("execution", "cluster", "seed")}})
     if workload is None:
         of_bound = {key: options.get(key) for key in ("tile", "sms", "blocks_per_sm", "stages", "allow_infeasible")}
         refuse("--trace and no workload, whose bound it is for", of_bound)

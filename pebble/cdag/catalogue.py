@@ -36,16 +36,16 @@ class DagFamily:
         InputError
             A parameter missing, foreign to the family, out of range, or an unknown choice.
         """
-        given = read_values(self.name, self.parameters, values)
+        parameters = read_values(self.name, self.parameters, values)
         if SUMS[0] in self.parameters and variant not in (None, "in-place"):
-            given.setdefault("form", "chain")
-        dtype, out_dtype = given.pop("dtype", None), given.pop("out_dtype", None)
+            parameters.setdefault("form", "chain")
+        dtype, out_dtype = parameters.pop("dtype", None), parameters.pop("out_dtype", None)
         if dtype is not None:
-            given["in_bytes"] = element_bytes(dtype)
-            given["out_bytes"] = element_bytes(out_dtype or default_out_dtype(dtype))
+            parameters["in_bytes"] = element_bytes(dtype)
+            parameters["out_bytes"] = element_bytes(out_dtype or default_out_dtype(dtype))
         elif out_dtype is not None:
             raise InputError("--out-dtype: got it without --dtype, expected both; values weigh 1 each without a type.")
-        return self.builder(**given)
+        return self.builder(**parameters)
 
     def label(self, values: Mapping[str, object]) -> str:
         """One line for titles: ``gemm -m 2 -n 2 -k 3``."""

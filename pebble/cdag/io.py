@@ -101,16 +101,16 @@ def read_dag(path: str | Path, *, unit_weights: bool = False) -> Dag:
         game (:func:`pebble.cdag.validate.validate_dag`); the message starts with the file and the line.
     """
     path = Path(path)
-    chosen = _format_of(path)
+    form = _format_of(path)
     text = read_text(path)
     try:
-        dag = chosen.parse(text)
+        dag = form.parse(text)
         if unit_weights:
             for _, data in dag.nodes(data=True):
                 data.pop("weight", None)
         validate_dag(dag)
     except DagError as error:
-        line = error.line or _line_of(text, chosen.mark(str(error.node)) if error.node is not None else "")
+        line = error.line or _line_of(text, form.mark(str(error.node)) if error.node is not None else "")
         where = f"{path}, line {line}" if line else str(path)
         raise InputError(f"{where}: {error}") from None
     except RecursionError:
@@ -121,9 +121,9 @@ def read_dag(path: str | Path, *, unit_weights: bool = False) -> Dag:
 def write_dag(dag: Dag, path: str | Path) -> None:
     """Validate a DAG and write it, equal DAGs as equal files; InputError where it is none, or cannot be written."""
     path = Path(path)
-    chosen = _format_of(path)
+    form = _format_of(path)
     validate_dag(dag)
-    text = chosen.format(_named(dag))
+    text = form.format(_named(dag))
     write_text(path, text)
 
 
@@ -190,12 +190,12 @@ SUFFIXES = tuple(_FORMATS)
 
 
 def _format_of(path: Path) -> _Format:
-    chosen = _FORMATS.get(path.suffix.lower())
-    if chosen is None:
+    form = _FORMATS.get(path.suffix.lower())
+    if form is None:
         raise InputError(
             f"{shown(path)}: got the suffix {shown(path.suffix)!r}, expected one of {', '.join(_FORMATS)}."
         )
-    return chosen
+    return form
 
 
 def read_text(path: Path, expected: str = "the file of a computation DAG") -> str:

@@ -97,6 +97,6 @@ def write_figure(
 def _take_width(args: argparse.Namespace) -> None:
     """--width is the figure's wherever the workload has none of that name."""
     options = vars(args)
-    given = options.get("parameter_width")
-    if given is not None and options.get("workload", options.get("dag")) != "conv2d":
-        args.figure_width, args.parameter_width = given, None
+    width = options.get("parameter_width")
+    if width is not None and options.get("workload", options.get("dag")) != "conv2d":
+        args.figure_width, args.parameter_width = width, None

@@ -49,8 +49,8 @@ def tell_patience_of(
 ) -> None:
     """The same of schedules by name, each simulated whole so many times."""
     target = advised_kernel(workload, **options)
-    chosen = named_schedules(workload, target, schedules, own)
-    walks = [chosen[same[0]] for same in walk_alike(workload, chosen, target.config)]
+    orders = named_schedules(workload, target, schedules, own)
+    walks = [orders[same[0]] for same in walk_alike(workload, orders, target.config)]
     tell_patience(workload, target, walks, runs(target), in_part=False)
 
 

@@ -84,11 +84,11 @@ def run(args: argparse.Namespace) -> int:
 
 def _run_moe(args: argparse.Namespace) -> int:
     """Write the configurations of a model's experts, under the name that vLLM looks for."""
-    given = explicit_parameters(args)
-    extra = [name for name in given if name != "dtype"]
+    parameters = explicit_parameters(args)
+    extra = [name for name in parameters if name != "dtype"]
     if args.gpu is None or args.workload is not None or extra:
         raise InputError(f"--format {FORMAT}: expected MODEL --gpu SKU, such as mixtral-8x7b --gpu h100.")
-    dtype, shared = given.get("dtype", "bf16"), args.tensor_parallel
+    dtype, shared = parameters.get("dtype", "bf16"), args.tensor_parallel
     result = export_moe(args.schedule, args.gpu, dtype, 1 if shared is None else shared)
     path = None if args.json and args.out is None else result.save(args.out or ".")
     if args.json:

@@ -123,9 +123,9 @@ def _names(text: str | None) -> list[str] | None:
     return None if text is None else [name.strip() for name in text.split(",") if name.strip()]
 
 
-def _filters(given: list[str]) -> dict[str, str]:
+def _filters(texts: list[str]) -> dict[str, str]:
     result = {}
-    for text in given:
+    for text in texts:
         name, equals, value = text.partition("=")
         if not equals:
             raise InputError(f"--filter: got {text[:80]!r}, expected COLUMN=TEXT such as machine='h100*'.")

@@ -51,10 +51,10 @@ def run(args: argparse.Namespace) -> int:
     from pebble.schedules.orders import parse_order
 
     if args.name is None:
-        given = [option for option in ("--grid", *_OPTIONS.values()) if vars(args)[option[2:]] is not None]
-        if given:
+        options = [option for option in ("--grid", *_OPTIONS.values()) if vars(args)[option[2:]] is not None]
+        if options:
             raise InputError(
-                f"schedules: got {given[0]} without a name, expected both; "
+                f"schedules: got {options[0]} without a name, expected both; "
                 "write for example pebble schedules grouped-8 --grid 5x7."
             )
         _list(args.json)
@@ -80,12 +80,12 @@ def _pair(option: str, text: str, example: str, extra: str = "") -> tuple[int, i
 def _params(args: argparse.Namespace) -> OrderParams:
     from pebble.schedules.orders import OrderParams
 
-    given = {name: vars(args)[name] for name in ("sms", "raster", "multicast", "chunk")}
+    options = {name: vars(args)[name] for name in ("sms", "raster", "multicast", "chunk")}
     if args.tile is not None:  # a third number, the k side, is welcome: tiles are written BMxBNxBK elsewhere
-        given["tile_m"], given["tile_n"] = _pair("--tile", args.tile, "128x128", "(?:x[0-9]{1,10})?")
+        options["tile_m"], options["tile_n"] = _pair("--tile", args.tile, "128x128", "(?:x[0-9]{1,10})?")
     if args.cluster is not None:
-        given["cluster_m"], given["cluster_n"] = _pair("--cluster", args.cluster, "2x1")
-    return OrderParams(**{name: value for name, value in given.items() if value is not None})
+        options["cluster_m"], options["cluster_n"] = _pair("--cluster", args.cluster, "2x1")
+    return OrderParams(**{name: value for name, value in options.items() if value is not None})
 
 
 def _list(as_json: bool) -> None:
@@ -123,8 +123,8 @@ def _explain(order: TileOrder, as_json: bool) -> None:
         return
     print(f"{order.name}: {info.what}")
     if info.number_means:
-        chosen = "chosen by rule" if order.number is None else str(order.number)
-        print(f"number: {info.number_means}; {chosen}")
+        count = "chosen by rule" if order.number is None else str(order.number)
+        print(f"number: {info.number_means}; {count}")
     if order.sawtooth:
         print("sawtooth: k runs backwards in every second wave")
     options = dict.fromkeys(_OPTIONS[name] for name in info.parameters)

@@ -97,7 +97,7 @@ def choose(profile: Profile, wanted: Sequence[str] = ()) -> tuple[tuple[Measured
     if not wanted:
         result = critical_kernel(profile.launches)
         return (result.launch,), result.why
-    chosen: list[MeasuredLaunch] = []
+    slowest: list[MeasuredLaunch] = []
     for want in wanted:
         here = [launch for launch in profile.launches if launch.ident == want]
         here = here or [launch for launch in profile.launches if want and want in launch.kernel]
@@ -108,8 +108,8 @@ def choose(profile: Profile, wanted: Sequence[str] = ()) -> tuple[tuple[Measured
                 f"--launch: no launch has the ID or name {want[:60]!r}; expected an ID such as "
                 f"{profile.launches[last].ident}, or a part of {names}."
             )
-        chosen += [launch for launch in here if not any(launch is other for other in chosen)]
-    return tuple(chosen), "asked for"
+        slowest += [launch for launch in here if not any(launch is other for other in slowest)]
+    return tuple(slowest), "asked for"
 
 
 NEAR_PEAK = 60.0  # percent of a unit's peak from which Nsight Compute calls it well used

@@ -164,14 +164,14 @@ def read_workload(name: str, values: Mapping[str, object]) -> Workload:
         No such family, model, layer or data type.
     """
     name = name.lower()
-    given = {
+    values_of = {
         key: value.lower() if "dtype" in key and isinstance(value, str) else value for key, value in values.items()
     }
     if name in FAMILIES:
-        return FAMILIES[name].read(given)
+        return FAMILIES[name].read(values_of)
     if ":" in name:
         extra = () if name.endswith((":mlp", ":attention", ":layer")) else GEMM.parameters[-1:]
-        read = read_values(name, (*TOKENS, *extra, *DTYPES), given)
+        read = read_values(name, (*TOKENS, *extra, *DTYPES), values_of)
         return named_workload(name, **read)
     if name in model_names():
         raise InputError(f"workload: got {name!r} without a layer, expected MODEL:LAYER such as {name}:qkv.")

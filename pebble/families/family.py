@@ -263,11 +263,11 @@ class KernelFamily(Family[W], Generic[W, S]):
             No such schedule.
         """
 
-    def named_schedule(self, given: object) -> S:
+    def named_schedule(self, value: object) -> S:
         """The same of whatever a user gave: what is no text is refused as no name is."""
-        return self.parse_schedule(cast(str, given))
+        return self.parse_schedule(cast(str, value))
 
-    def read_schedule(self, given: object) -> S | OwnSchedule:
+    def read_schedule(self, value: object) -> S | OwnSchedule:
         """A schedule by name; or one of the user's own: a table, a function, a file, an order of a package.
 
         Raises
@@ -277,16 +277,16 @@ class KernelFamily(Family[W], Generic[W, S]):
         InputError
             A file that is none.
         """
-        own = own_schedule(given)
+        own = own_schedule(value)
         if own is not None:
             return own
         try:
-            return self.named_schedule(given)
+            return self.named_schedule(value)
         except UnknownNameError:
-            packaged = packaged_order(given) if isinstance(given, str) else None
-            if packaged is None and isinstance(given, str) and "," in given:
+            packaged = packaged_order(value) if isinstance(value, str) else None
+            if packaged is None and isinstance(value, str) and "," in value:
                 raise InputError(
-                    f"--schedule: got {given[:80]!r}, expected one; `pebble compare --schedules` takes several."
+                    f"--schedule: got {value[:80]!r}, expected one; `pebble compare --schedules` takes several."
                 ) from None
             if packaged is None:
                 raise

@@ -161,10 +161,10 @@ class Game:
 
         validate_dag(dag)
         default = Variant.default_for(dag)
-        chosen = default if variant is None else Variant.parse(str(variant))
-        if default is Variant.IN_PLACE and chosen is not Variant.IN_PLACE:
+        result = default if variant is None else Variant.parse(str(variant))
+        if default is Variant.IN_PLACE and result is not Variant.IN_PLACE:
             raise InputError(
-                f"variant {chosen}: this DAG updates accumulators in place; play it with in-place, "
+                f"variant {result}: this DAG updates accumulators in place; play it with in-place, "
                 "or build it with every partial sum a value of its own (--form chain)."
             )
         data = dag.nodes
@@ -185,7 +185,7 @@ class Game:
             for node in computing
         )
         return cls(
-            chosen,
+            result,
             tuple(str(node) for node in items),
             tuple(int(data[node].get("weight", 1)) for node in items),
             tuple(not dag.pred[node] or bool(data[node].get("initial", False)) for node in items),

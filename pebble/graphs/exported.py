@@ -250,8 +250,8 @@ class _Reader:
 
     def _attention(self, node: Any, sources: Sequence[View], out: str) -> tuple[str, list[Use], Any, bool]:
         q, k, v, *_ = sources
-        given = dict(zip(("attn_mask", "dropout_p", "is_causal"), node.args[3:], strict=False)) | dict(node.kwargs)
-        causal, mask = bool(given.get("is_causal", False)), given.get("attn_mask")
+        arguments = dict(zip(("attn_mask", "dropout_p", "is_causal"), node.args[3:], strict=False)) | dict(node.kwargs)
+        causal, mask = bool(arguments.get("is_causal", False)), arguments.get("attn_mask")
         if mask is not None:  # each key is taken to be seen by some query
             return "attention", [use(view) for view in sources], None, True
         m, n = q.shape[-2], k.shape[-2]
@@ -287,12 +287,12 @@ def _einsum(look: _Look, node: Any, out: str) -> _Made:
 def _convolution(look: _Look, node: Any, out: str) -> _Made:
     names = ["input", "weight", "bias", "stride", "padding", "dilation"]
     names += ["transposed", "output_padding"] * (_name(node) == "convolution") + ["groups"]
-    given = dict(zip(names, node.args, strict=False)) | dict(node.kwargs)
-    x, w = look(given["input"]), look(given["weight"])
-    if given.get("transposed"):
+    arguments = dict(zip(names, node.args, strict=False)) | dict(node.kwargs)
+    x, w = look(arguments["input"]), look(arguments["weight"])
+    if arguments.get("transposed"):
         return "convolution", [x, w], None, False
-    stride, dilation = _numbers(given.get("stride", 1)), _numbers(given.get("dilation", 1))
-    workload = shapes.convolution(x, w, out, stride, dilation, int(given.get("groups", 1)))
+    stride, dilation = _numbers(arguments.get("stride", 1)), _numbers(arguments.get("dilation", 1))
+    workload = shapes.convolution(x, w, out, stride, dilation, int(arguments.get("groups", 1)))
     return "convolution", [x, w], workload, False
 
 
@@ -307,15 +307,15 @@ _MAKERS: dict[str, Callable[[_Look, Any, str], _Made]] = {
 
 def _pooled(node: Any, x: View) -> int:
     names = ("input", "kernel_size", "stride", "padding")
-    given = dict(zip(names, node.args, strict=False)) | dict(node.kwargs)
+    arguments = dict(zip(names, node.args, strict=False)) | dict(node.kwargs)
     value = node.meta["val"]
     out = _shape(value[0] if isinstance(value, tuple | list) else value)
     dims = {"1": 1, "2": 2, "3": 3}.get(next((c for c in _name(node) if c.isdigit()), "2"), 2)
-    kernel = _spread(given["kernel_size"], dims)
-    stride = _spread(given.get("stride") or kernel, dims)
+    kernel = _spread(arguments["kernel_size"], dims)
+    stride = _spread(arguments.get("stride") or kernel, dims)
     if len(node.args) > 4 or any(key in node.kwargs for key in ("dilation", "ceil_mode")):
         return min(prod(out), x.elements)
-    return shapes.pooled(x, out, kernel, stride, _spread(given.get("padding", 0), dims))
+    return shapes.pooled(x, out, kernel, stride, _spread(arguments.get("padding", 0), dims))
 
 
 def _spread(values: Any, dims: int) -> list[int]:
@@ -403,10 +403,10 @@ def _shared(program: Any, inputs: tuple[Any, ...], named: dict[str, Any]) -> dic
     first: dict[int, str] = {}
     result: dict[str, str] = {}
     state = dict(program.state_dict) | dict(program.constants)
-    given = _tensors((*inputs, *named.values()))
+    arguments = _tensors((*inputs, *named.values()))
     for spec in program.graph_signature.input_specs:
         name = spec.arg.name if isinstance(spec.arg, _Named) else None
-        tensor = state.get(spec.target) if spec.target is not None else (given.pop(0) if given else None)
+        tensor = state.get(spec.target) if spec.target is not None else (arguments.pop(0) if arguments else None)
         if name is None or tensor is None or not _is_tensor(tensor):
             continue
         seen = first.setdefault(tensor.untyped_storage()._cdata, name)

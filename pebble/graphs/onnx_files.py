@@ -122,33 +122,36 @@ class _Reader:
         return {a.name: self.onnx.helper.get_attribute_value(a) for a in node.attribute}
 
     def _kind(
-        self, node: Any, sources: Sequence[View], given: dict[str, Any], out: Shape
+        self, node: Any, sources: Sequence[View], attributes: dict[str, Any], out: Shape
     ) -> tuple[str, list[Use], Any, bool]:
         everything, op = [use(view) for view in sources], node.op_type
         made = self._width(self._type(node.output[0]))[0]
         if op in ("MatMul", "Gemm"):
             a, b = sources[:2]
-            if given.get("transA", 0):
+            if attributes.get("transA", 0):
                 a = View(a.tensor, a.shape[::-1], a.dtype, a.elements)
-            workload = shapes.product(a, b, made, transposed=bool(given.get("transB", 0)))
+            workload = shapes.product(a, b, made, transposed=bool(attributes.get("transB", 0)))
             return "product", [use(a), use(b), *(use(view, extra=True) for view in sources[2:])], workload, True
         if op == "Einsum":
-            return "product", everything, shapes.einsum(given["equation"].decode(), sources, made), True
+            return "product", everything, shapes.einsum(attributes["equation"].decode(), sources, made), True
         if op == "Conv":
             x, w = sources[:2]
             dims = len(w.shape) - 2
-            stride, dilation = given.get("strides", [1] * dims), given.get("dilations", [1] * dims)
-            workload = shapes.convolution(x, w, made, stride, dilation, given.get("group", 1))
+            stride, dilation = attributes.get("strides", [1] * dims), attributes.get("dilations", [1] * dims)
+            workload = shapes.convolution(x, w, made, stride, dilation, attributes.get("group", 1))
             return "convolution", [use(x), use(w), *(use(v, extra=True) for v in sources[2:])], workload, False
         if op in ("MaxPool", "AveragePool"):
-            kernel = list(given["kernel_shape"])
-            stride, pads = list(given.get("strides", [1] * len(kernel))), given.get("pads", [0] * 2 * len(kernel))
+            kernel = list(attributes["kernel_shape"])
+            stride, pads = (
+                list(attributes.get("strides", [1] * len(kernel))),
+                attributes.get("pads", [0] * 2 * len(kernel)),
+            )
             most = [max(pads[i], pads[i + len(kernel)]) for i in range(len(kernel))]
-            plain = not any(key in given for key in ("dilations", "ceil_mode", "auto_pad"))
+            plain = not any(key in attributes for key in ("dilations", "ceil_mode", "auto_pad"))
             read = shapes.pooled(sources[0], out, kernel, stride, most) if plain else prod(out)
             return "pooling", [use(sources[0], read)], None, True
         if op in ("Gather", "GatherElements", "GatherND"):  # all indices may be the same
-            axis = given.get("axis", 0)
+            axis = attributes.get("axis", 0)
             row = prod(sources[0].shape[1:]) if op == "Gather" and axis == 0 else 1
             return "indexing", [use(sources[0], row), *everything[1:]], None, True
         if op == "Where":

@@ -124,8 +124,8 @@ def moe_configs(mixture: Mixture, gpu: str, dtype: str = "bf16", tensor_parallel
 
 def routed(mixture: Mixture, tokens: int) -> tuple[int, ...]:
     """Rows of each expert that has any, for tokens that are routed at random."""
-    chosen = np.random.default_rng(_SEED).random((tokens, mixture.experts)).argsort(axis=1)[:, : mixture.top_k]
-    rows = np.bincount(chosen.ravel(), minlength=mixture.experts)
+    experts = np.random.default_rng(_SEED).random((tokens, mixture.experts)).argsort(axis=1)[:, : mixture.top_k]
+    rows = np.bincount(experts.ravel(), minlength=mixture.experts)
     return tuple(int(count) for count in rows if count)
 
 

@@ -29,7 +29,7 @@ _MOST_TASKS = 1000
 _LARGEST_WINDOW = 24
 
 
-def sm_certificate(given: Accounting, capacity: int, buffers: BufferModel) -> dict[str, Any]:
+def sm_certificate(accounting: Accounting, capacity: int, buffers: BufferModel) -> dict[str, Any]:
     """The certificate of what is proved of a workload on several SMs, however its work is split.
 
     Parameters
@@ -56,7 +56,7 @@ def sm_certificate(given: Accounting, capacity: int, buffers: BufferModel) -> di
     """
     if buffers.memories < 2:
         raise InputError(f"--certificate: got buffers {buffers}, expected sm-local or connected, on several SMs.")
-    spec, sms = of_sms(given), buffers.sms
+    spec, sms = of_sms(accounting), buffers.sms
     single, proof = _as_one(spec, sms * capacity)
     model: dict[str, Any] = {"kind": buffers.kind}
     cases = groupings(buffers.net) if buffers.kind == "connected" else (Grouping(1, (Fraction(0),)),)
@@ -80,7 +80,7 @@ def sm_certificate(given: Accounting, capacity: int, buffers: BufferModel) -> di
     }
     if ring:
         claim["program"] = [{"sms": size, "multiplier": str(y)} for size, y in used.items()]
-    statement = {"workload": workload_statement(given.workload)}
+    statement = {"workload": workload_statement(accounting.workload)}
     return checked({"format": FORMAT, "version": VERSION, "statement": statement, "claims": [claim]})
 
 

@@ -216,18 +216,18 @@ def known_bound(
     """What ``bound`` proves of the workload that a game is; 0 if it is none, or weighted, or solvers know as much."""
     from pebble.solvers.lower import best_simple_bound
 
-    given = {key: value for key, value in values.items() if value is not None and value is not False}
+    named = {key: value for key, value in values.items() if value is not None and value is not False}
     family = find_family(source)
     if family is not None:
-        given = {**source.values(), **given}
+        named = {**source.values(), **named}
     else:
         family = FAMILIES.get(source) if isinstance(source, str) else None
     if family is None or family.dag is None or game.variant is not Variant.IN_PLACE or set(game.weights) != {1}:
         return 0
-    if not set(given) <= {p.name for p in family.parameters}:
+    if not set(named) <= {p.name for p in family.parameters}:
         return 0
     with suppress(InputError, InfeasibleError):  # sizes that the DAG has and the workload has not
-        workload = read_workload(family.name, given)
+        workload = read_workload(family.name, named)
         problem = accounting(workload)
         if buffers.memories == 1:
             size = buffers.memory_size(capacity)

@@ -188,15 +188,15 @@ def traffic_curve(
     if policy.warm:
         raise InputError("curve: got a policy with +warm, expected a cold start: the bounds count every first load.")
     family.check(workload, config)
-    chosen = named_schedules(workload, kernel, schedules)
+    orders = named_schedules(workload, kernel, schedules)
     capacities_bytes = sizes.capacities_bytes
     if capacities_bytes is None:
-        tiles = [family.trace(workload, schedule, config, residual).tile_lines for schedule in chosen]
+        tiles = [family.trace(workload, schedule, config, residual).tile_lines for schedule in orders]
         capacities_bytes = _sizes(workload, tiles, sizes, policy, points_of(kernel, sizes.points))
     elif not isinstance(capacities_bytes, Iterable):
         raise InputError(f"capacities_bytes: got {repr(capacities_bytes)[:80]}, expected sizes such as [2**20, 2**21].")
-    given = {whole("capacities_bytes", size, 1, MAX_SIZE) for size in capacities_bytes}
-    capacities = sorted({*given, config.cache_bytes})
+    cache_sizes = {whole("capacities_bytes", size, 1, MAX_SIZE) for size in capacities_bytes}
+    capacities = sorted({*cache_sizes, config.cache_bytes})
     if len(capacities) > MOST_POINTS:
         raise InputError(f"curve: got {len(capacities)} capacities, expected at most {MOST_POINTS}.")
     bounds = tuple(bounded(workload, held_by_trace(workload, kernel, c)).bound for c in capacities)
@@ -205,7 +205,7 @@ def traffic_curve(
     curves = []
     complete = True
     try:
-        for schedule in chosen:
+        for schedule in orders:
             key = family.walk(workload, schedule, config)
             if key not in seen:
                 trace = family.trace(workload, schedule, config, residual)

@@ -221,10 +221,10 @@ def _sets(machine: Machine, dtype: str, name: str | None) -> list[SmConstants]:
                 f"--constants: got {name} with {machine.name}, expected an A100, which the sets are about."
             )
         return [constants_of(machine, dtype)]
-    chosen = SETS[1] if name is None else name
-    if chosen not in SETS:
-        raise UnknownNameError("set of constants", chosen, SETS, "pebble cycles --help")
-    return [a100_constants(machine, dtype, each) for each in sorted(SETS, key=lambda each: each != chosen)]
+    set_name = SETS[1] if name is None else name
+    if set_name not in SETS:
+        raise UnknownNameError("set of constants", set_name, SETS, "pebble cycles --help")
+    return [a100_constants(machine, dtype, each) for each in sorted(SETS, key=lambda each: each != set_name)]
 
 
 def _known(overrides: Mapping[str, float | str | None]) -> dict[str, float | str]:

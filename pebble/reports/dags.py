@@ -44,17 +44,17 @@ def read_dag_source(
     UnknownNameError
         Neither a family nor a file.
     """
-    given = {key: value for key, value in (values or {}).items() if value is not None and value is not False}
+    named = {key: value for key, value in (values or {}).items() if value is not None and value is not False}
     game = None if variant is None else Variant.parse(str(variant))
     if (own := find_family(source)) is not None:
-        source, given = _of_workload(own, source, given)
+        source, named = _of_workload(own, source, named)
     if isinstance(source, str) and source in DAG_FAMILIES:
         family = find_dag_family(source)
-        dag = family.build(given, game)
+        dag = family.build(named, game)
         if unit_weights:
             for _, data in dag.nodes(data=True):
                 data.pop("weight", None)
-        return family.label({p.name: p.read(given[p.name]) for p in family.parameters if p.name in given}), dag
+        return family.label({p.name: p.read(named[p.name]) for p in family.parameters if p.name in named}), dag
     if isinstance(source, str | Path):
         from pebble.cdag.io import SUFFIXES, read_dag
 
@@ -66,15 +66,15 @@ def read_dag_source(
                     f"({', '.join(DAG_FAMILIES)}), small, or a file."
                 )
             raise UnknownNameError("family of DAGs or file", text[:80], DAG_FAMILIES, "pebble dag --help")
-        if given:
-            options = " and ".join(f"--{key.replace('_', '-')}" for key in given)
+        if named:
+            options = " and ".join(f"--{key.replace('_', '-')}" for key in named)
             raise InputError(f"{text}: got {options} with a file, expected them with a family; leave them out.")
         return text, read_dag(text, unit_weights=unit_weights)
     if (built := plain_dag(source)) is not None:
         source = built
     if is_dag(source):
-        if given:
-            raise InputError(f"dag: got {', '.join(given)} with a graph, expected them with a family; leave them out.")
+        if named:
+            raise InputError(f"dag: got {', '.join(named)} with a graph, expected them with a family; leave them out.")
         return f"DAG of {len(source)} nodes", source
     raise InputError(
         f"dag: got {type(source).__name__} {str(source)[:60]!r}, expected a networkx.DiGraph, edges such as "
@@ -123,12 +123,12 @@ def plain_dag(source: object) -> Dag | None:
     return built
 
 
-def _of_workload(family: Family[Any], workload: Workload, given: dict[str, Any]) -> tuple[str, dict[str, Any]]:
+def _of_workload(family: Family[Any], workload: Workload, named: dict[str, Any]) -> tuple[str, dict[str, Any]]:
     if family.dag is None:
         raise InputError(f"dag: got {workload.label}, but {family.name} has no computation DAG of its own.")
     known = {p.name for p in family.dag.parameters if p.name in {q.name for q in family.parameters}}
     values = {name: value for name, value in workload.values().items() if name in known}
-    return family.name, {**values, **given}
+    return family.name, {**values, **named}
 
 
 def dag(source: Any, *, unit_weights: bool = False, **parameters: Any) -> Dag:

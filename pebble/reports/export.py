@@ -158,10 +158,14 @@ def export(
         raise UnknownNameError("format", format, FORMATS, "pebble export --help")
     notes: tuple[str, ...] = ()
     if workload is None:
-        given = [name for name, value in options.items() if value not in (None, False)]
+        superfluous = [name for name, value in options.items() if value not in (None, False)]
         own = own_schedule(schedule)
-        if not isinstance(own, FixedTable) or given:
-            got = f"--{given[0].replace('_', '-')}" if given and isinstance(own, FixedTable) else "no workload"
+        if not isinstance(own, FixedTable) or superfluous:
+            got = (
+                f"--{superfluous[0].replace('_', '-')}"
+                if superfluous and isinstance(own, FixedTable)
+                else "no workload"
+            )
             raise InputError(
                 f"export: got {got}, expected SCHEDULE WORKLOAD and where it runs, or a saved table (.json) alone, "
                 "which says itself what it is for."
@@ -250,10 +254,10 @@ def _made(schedule: Own, workload: Workload, options: KernelOptions, format: str
             f"--execution: got {config.execution.name}, expected for a table waves (blocks of a wave wait for "
             "each other), free, persistent or dynamic-S (they run free) or staggered."
         )
-    chosen = family.read_schedule(schedule)
-    table = family.table(workload, chosen, config)
+    order = family.read_schedule(schedule)
+    table = family.table(workload, order, config)
     check_table(table)
-    traffic = family.simulate(workload, chosen, config)
+    traffic = family.simulate(workload, order, config)
     stages, most = kernel.stages, family.kernel.exported_stages(config.tile)
     origins = {"tile": ORIGINS.get(kernel.fitted.tile_from), "stages": ORIGINS.get(kernel.fitted.stages_from)}
     if kernel.fitted.stages_from == "default":
@@ -267,7 +271,7 @@ def _made(schedule: Own, workload: Workload, options: KernelOptions, format: str
         notes = [f"the tile {fastest} is the one that the file's kernel is fastest with; --tile asks for another"]
     elif kernel.fitted.tile_from == "advised":
         notes = ["tile and stages are those that `pebble advise` picks"]
-        notes += _other_orders(workload, chosen, kernel, options)
+        notes += _other_orders(workload, order, kernel, options)
     launch = replace(
         table.launch,
         stages=stages,
@@ -276,10 +280,10 @@ def _made(schedule: Own, workload: Workload, options: KernelOptions, format: str
         read_bytes=traffic.dram_read_bytes,
         write_bytes=traffic.dram_write_bytes,
     )
-    return replace(table, launch=launch), (*kernel_notes(workload, kernel, [chosen.name]), *notes)
+    return replace(table, launch=launch), (*kernel_notes(workload, kernel, [order.name]), *notes)
 
 
-def _other_orders(workload: Workload, chosen: Any, kernel: SimulatedKernel, options: KernelOptions) -> list[str]:
+def _other_orders(workload: Workload, order: Any, kernel: SimulatedKernel, options: KernelOptions) -> list[str]:
     """What the order of fewest bytes would save, and that of least time, of those that ``advise`` times in this kernel.
 
     Nothing is simulated that ``advise`` does not simulate; no word of an order that it does not time.
@@ -291,7 +295,7 @@ def _other_orders(workload: Workload, chosen: Any, kernel: SimulatedKernel, opti
         orders = [item for item in who.choice.orders if item.advice.tile == who.kernel.tile]
     except InputError:  # too large to simulate
         return []
-    walk = family.walk(workload, chosen, config)
+    walk = family.walk(workload, order, config)
     own = next((item for item in orders if family.walk(workload, item.advice.schedule, config) == walk), None)
     if own is None:
         return []
@@ -309,7 +313,7 @@ def _other_orders(workload: Workload, chosen: Any, kernel: SimulatedKernel, opti
         bytes_text = f"move {format_bytes(abs(fewer))} {'less' if fewer >= 0 else 'more'}"
         said.append(f"{name}{who_picks} would {bytes_text} and take {format_seconds(item.seconds, own.seconds)}")
     kind = "single launches" if own.sustained is None else "sustained"
-    head = f"modelled ({kind}, {len(orders)} orders that `pebble advise` times in this kernel): {chosen.name} takes "
+    head = f"modelled ({kind}, {len(orders)} orders that `pebble advise` times in this kernel): {order.name} takes "
     return [f"{head}{format_seconds(own.seconds)}; {'; '.join(said)}"]
 
 

@@ -332,7 +332,7 @@ def compare_kernels(
     kernel = advised_kernel(workload, **options)
     check_residual(workload, residual)
     sums = check_time_options(kernel.target.machine, accumulator, energy)
-    chosen = named_schedules(workload, kernel, schedules, schedule)
+    orders = named_schedules(workload, kernel, schedules, schedule)
     config = kernel.config
     family.check(workload, config)  # refused before any work is done for it
     trace = trace_bound(workload, kernel)
@@ -352,7 +352,7 @@ def compare_kernels(
         notes.append(what_no_chip_holds(trace.capacity.bytes, kernel.target.machine))
     if held_sums:
         notes.append(f"the bounds and the best schedule are for partial sums in fp32: {PARTIAL_SUMS}")
-    done, others, requested, ranked, complete = simulate_all(workload, kernel, chosen, residual, progress(len(chosen)))
+    done, others, requested, ranked, complete = simulate_all(workload, kernel, orders, residual, progress(len(orders)))
     other_caches = {name: {t.order: by_name[t.order].dram_bytes for t in done} for name, by_name in others.items()}
     if kernel.target.machine is not None and peak_dram(kernel.target.machine) is not None:
         notes.append(BYTES_ALONE)
@@ -384,5 +384,5 @@ def compare_kernels(
         alternative_traffic=others,
         stateless=family.stateless_schedule(workload, trace.capacity.schedules(workload)),
         requested=requested,
-        ranking=Ranking.of(workload, kernel, ranked, trace, len(chosen)),
+        ranking=Ranking.of(workload, kernel, ranked, trace, len(orders)),
     )

@@ -241,8 +241,10 @@ def fastest(
     Sustained where ``power`` says what the chip takes, else of a single launch.
     """
     family = kernel_family(workload)
-    chosen = named_schedules(workload, kernel, schedules or tuple(dict.fromkeys((*family.baseline, *family.advised))))
-    return min((time_schedule(workload, item, kernel, rates, power) for item in chosen), key=_rank)
+    named_orders = named_schedules(
+        workload, kernel, schedules or tuple(dict.fromkeys((*family.baseline, *family.advised)))
+    )
+    return min((time_schedule(workload, item, kernel, rates, power) for item in named_orders), key=_rank)
 
 
 def _rank(timed: TimedSchedule) -> tuple[float, int]:
@@ -261,17 +263,17 @@ def time_schedules(
     """The modelled time of each schedule; arguments and errors as for `pebble.time`."""
     family = kernel_family(workload)
     kernel, rates = timed_kernel(workload, **options)
-    chosen = named_schedules(workload, kernel, schedules, schedule)
+    named_orders = named_schedules(workload, kernel, schedules, schedule)
     family.check(workload, kernel.config)
-    alike = walk_alike(workload, chosen, kernel.config)
+    alike = walk_alike(workload, named_orders, kernel.config)
     result: dict[int, TimedSchedule] = {}
     power = power_of_kernel(workload, kernel)
     tell, complete = progress(len(alike)), True
     try:
         for at, took in each(
-            lambda same: time_schedule(workload, chosen[same[0]], kernel, rates, power, residual), alike
+            lambda same: time_schedule(workload, named_orders[same[0]], kernel, rates, power, residual), alike
         ):
-            result |= {i: took._replace(order=chosen[i].name) for i in alike[at]}
+            result |= {i: took._replace(order=named_orders[i].name) for i in alike[at]}
             tell(took.order)
     except KeyboardInterrupt:
         if not result:

@@ -303,37 +303,37 @@ def judge(
     if cold is None:
         cold = profile.option("cache-control", "all") != "none"
     check_flag("cold", cold)
-    chosen, why = choose(profile, [launches] if isinstance(launches, str) else launches)
-    chips = dict.fromkeys(item.device or item.compute_capability for item in chosen)
+    picked, why = choose(profile, [launches] if isinstance(launches, str) else launches)
+    chips = dict.fromkeys(item.device or item.compute_capability for item in picked)
     if len(chips) > 1:
         raise InputError(f"--launch: got launches of several GPUs ({', '.join(chips)}), expected those of one.")
-    notes: list[str] = [*profile.notes, *(note for launch in chosen for note in launch.notes)]
+    notes: list[str] = [*profile.notes, *(note for launch in picked for note in launch.notes)]
     if workload is None:
-        workload = _shape_of(profile, chosen[0])
+        workload = _shape_of(profile, picked[0])
         notes.append(f"the shape is read from the counters: {workload.label}; `--workload` says it otherwise")
-    notes += _find_machine(chosen[0], options)
-    tile = tile_of(chosen[0].kernel) if kind_of(chosen[0].kernel) is Operation.GEMM else None
+    notes += _find_machine(picked[0], options)
+    tile = tile_of(picked[0].kernel) if kind_of(picked[0].kernel) is Operation.GEMM else None
     if tile is not None and options.get("tile") is None:
         options["tile"] = str(tile)
     compared = compare_kernels(workload, schedules, progress=progress, **options)
-    measured = Measured.of(chosen)
+    measured = Measured.of(picked)
     if measured.dram_bytes is None:
         requested = "dram__bytes_read.sum and dram__bytes_write.sum"
-        raise InputError(f"{chosen[0].short_name}: the report has no DRAM bytes; profile it again with {requested}.")
+        raise InputError(f"{picked[0].short_name}: the report has no DRAM bytes; profile it again with {requested}.")
     bound = compared.chip or compared.trace
     reads = verdict_on_reads(measured.read_bytes, measured.write_bytes, workload, bound, compared, cold)
     writes = verdict_on_writes(measured.write_bytes, workload, compared)
-    notes += notes_of(profile, chosen, measured.exact, cold, compared)
+    notes += notes_of(profile, picked, measured.exact, cold, compared)
     return Judgement(
         profile,
-        chosen,
+        picked,
         why,
         measured,
         compared,
         _resemblances(measured, compared),
         reads,
         writes,
-        limit_of(chosen, compared.machine.dram_bytes_per_second if compared.machine else None),
+        limit_of(picked, compared.machine.dram_bytes_per_second if compared.machine else None),
         cold,
         tuple(notes),
     )

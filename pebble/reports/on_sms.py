@@ -70,13 +70,13 @@ def read_memory(
     InputError
         Not exactly one of them; a machine without shared memory, or without a price of copies where it is asked for.
     """
-    given = {key: value for key, value in where.items() if value is not None}
+    named = {key: value for key, value in where.items() if value is not None}
     measured = omega == MEASURED
     if capacity is not None:
-        if given:
-            raise InputError(f"--capacity: got it and --{next(iter(given))}, expected exactly one of them.")
+        if named:
+            raise InputError(f"--capacity: got it and --{next(iter(named))}, expected exactly one of them.")
         return SmMemory(capacity, values.get("dtype") is not None, None, "", measured_cost(None) if measured else None)
-    if not given:
+    if not named:
         raise InputError("--capacity missing: expected --capacity S, or --gpu SKU, --machine FILE or --cache SIZE.")
     target = read_target(**where)
     if target.cache is not None and target.cache.bytes is None:

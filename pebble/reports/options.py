@@ -57,7 +57,7 @@ MEANING: Mapping[str, str] = {
 """Where an option has a meaning, for the sentence that refuses it elsewhere."""
 
 
-def refuse(kind: str, given: Mapping[str, object]) -> None:
+def refuse(kind: str, options: Mapping[str, object]) -> None:
     """Refuse options that would change nothing.
 
     Parameters
@@ -72,7 +72,7 @@ def refuse(kind: str, given: Mapping[str, object]) -> None:
     InputError
         One is given.
     """
-    for name, value in given.items():
+    for name, value in options.items():
         if value is not None and value is not False:
             option = "accumulate" if name == "accumulators" else name.replace("_", "-")
             raise InputError(f"--{option}: got it with {kind}, expected {MEANING[name]}; leave it out.")
@@ -216,10 +216,10 @@ class ConcurrentFfn:
 F = TypeVar("F", bound=Callable[..., Any])
 
 
-def split_options(given: Mapping[str, Any], group: type) -> tuple[dict[str, Any], dict[str, Any]]:
+def split_options(options: Mapping[str, Any], group: type) -> tuple[dict[str, Any], dict[str, Any]]:
     """Every option of a group, None where it is not given; and the other keywords, the parameters of a family."""
     names = group.__annotations__
-    return {name: given.get(name) for name in names}, {key: each for key, each in given.items() if key not in names}
+    return {name: options.get(name) for name in names}, {key: each for key, each in options.items() if key not in names}
 
 
 def spelled_out(options: type, rest: str | None = None) -> Callable[[F], F]:

@@ -133,8 +133,8 @@ class Report(ABC):
     def short_rows(self) -> list[dict[str, str]]:
         """The rows for a reader, in short columns and large units; `rows` and `to_frame` have every number."""
         rows = self.rows()
-        given = [key for key in self.table_keys if any(row.get(key) is not None for row in rows)]
-        keys = given or list(rows[0] if rows else ())
+        keys_there = [key for key in self.table_keys if any(row.get(key) is not None for row in rows)]
+        keys = keys_there or list(rows[0] if rows else ())
         return [dict(for_reader(key, row.get(key)) for key in keys) for row in rows]
 
     def to_dict(self) -> dict[str, Any]:

@@ -61,10 +61,10 @@ def roofline(
     kernel = advised_kernel(workload, **where)
     config = kernel.config
     family.check(workload, config)
-    chosen = named_schedules(workload, kernel, schedules)
+    orders = named_schedules(workload, kernel, schedules)
     least = trace_bound(workload, kernel).bound
     floor = WorkloadTime.of(workload, machine, least, sums).floor
-    walks = list({family.walk(workload, item, config): item for item in chosen}.values())  # those alike move alike
+    walks = list({family.walk(workload, item, config): item for item in orders}.values())  # those alike move alike
     traffics = [traffic for _, traffic in each(lambda single: family.simulate(workload, single, config), walks)]
     traffics.sort(key=lambda traffic: (-traffic.dram_bytes, traffic.order))
     intensity, formula = family.sm_intensity(workload, config.tile), "2 BM BN / ((BM + BN) b)"

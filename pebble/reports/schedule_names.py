@@ -17,7 +17,7 @@ Own = str | Path | Callable[..., Any] | Iterator[tuple[int, int]] | TileTable | 
 Schedules = Own | Sequence[Own]
 
 
-def read_schedules(given: Schedules, everything: Sequence[Any], parse: Callable[[Any], Any]) -> list[Any]:
+def read_schedules(names: Schedules, everything: Sequence[Any], parse: Callable[[Any], Any]) -> list[Any]:
     """All, or those given by name or as tiles of the user's own, each once.
 
     Raises
@@ -27,11 +27,11 @@ def read_schedules(given: Schedules, everything: Sequence[Any], parse: Callable[
     UnknownNameError
         An unknown name.
     """
-    if isinstance(given, str) and given.strip().lower() == "all":
+    if isinstance(names, str) and names.strip().lower() == "all":
         return list(everything)
-    parts = [part for part in _parts(given) if not isinstance(part, str) or part.strip()]
+    parts = [part for part in _parts(names) if not isinstance(part, str) or part.strip()]
     if not parts:
-        raise InputError(f"--schedules: got {given!r}, expected all, or names separated by commas.")
+        raise InputError(f"--schedules: got {names!r}, expected all, or names separated by commas.")
     for part in parts:
         if not isinstance(part, str) and own_schedule(part) is None:
             raise InputError(
@@ -41,13 +41,13 @@ def read_schedules(given: Schedules, everything: Sequence[Any], parse: Callable[
     return list(dict.fromkeys(parse(part.strip() if isinstance(part, str) else part) for part in parts))
 
 
-def _parts(given: Any) -> list[Any]:
+def _parts(names: Any) -> list[Any]:
     """What stands between commas, or in a list; one function, generator or list of tiles is one."""
-    if isinstance(given, str):
-        return given.split(",")
-    if isinstance(given, Iterable) and own_schedule(given) is None:
-        return list(given)
-    return [given]
+    if isinstance(names, str):
+        return names.split(",")
+    if isinstance(names, Iterable) and own_schedule(names) is None:
+        return list(names)
+    return [names]
 
 
 def named_schedules(
@@ -58,6 +58,6 @@ def named_schedules(
 ) -> list[Any]:
     """The schedules of a workload that are named, then those of the user's own; errors as for `read_schedules`."""
     family = kernel_family(workload)
-    chosen = read_schedules(schedules, family.every_schedule(workload, kernel.config.tile), family.read_schedule)
-    given = [own] if isinstance(own, str) else _parts(own)
-    return chosen + [family.read_schedule(item) for item in given if item is not None]
+    orders = read_schedules(schedules, family.every_schedule(workload, kernel.config.tile), family.read_schedule)
+    names = [own] if isinstance(own, str) else _parts(own)
+    return orders + [family.read_schedule(item) for item in names if item is not None]

@@ -258,17 +258,17 @@ def simulate_schedule(
     options = _with_its_kernel(workload, schedule, options)
     kernel = advised_kernel(workload, **options)
     check_seed(options, kernel.config.execution.kind)
-    chosen = family.read_schedule(schedule)
-    traffic = simulated(workload, chosen, kernel.config, residual)
-    traffic_bytes = vary(workload, chosen, kernel.config) if sensitivity else None
+    order = family.read_schedule(schedule)
+    traffic = simulated(workload, order, kernel.config, residual)
+    traffic_bytes = vary(workload, order, kernel.config) if sensitivity else None
     warm = "+warm" in kernel.config.policy
     bound = None if warm else trace_bound(workload, kernel)
-    notes, between = kernel_notes(workload, kernel, [chosen.name]), None
+    notes, between = kernel_notes(workload, kernel, [order.name]), None
     if kernel.config.execution.is_asynchronous and family.hides_phases:
-        between = read_range(traffic.dram_read_bytes, partial(_read_in, workload, chosen, kernel.config))
+        between = read_range(traffic.dram_read_bytes, partial(_read_in, workload, order, kernel.config))
     if between is not None:
         notes = (_CLIFF.format(*map(format_bytes, between)), *notes)
-    requested = kernel.requested(workload, chosen, traffic, residual)
+    requested = kernel.requested(workload, order, traffic, residual)
     return Simulation(workload, kernel, traffic, bound, traffic_bytes, notes, requested, between)
 
 
@@ -292,16 +292,16 @@ def simulate_side_by_side(
 def _with_its_kernel(workload: Workload, schedule: Own, options: KernelOptions) -> KernelOptions:
     """The options; what they do not say of the kernel is that of a saved table, which runs in no other."""
     family = kernel_family(workload)
-    chosen = family.read_schedule(schedule)
-    if not isinstance(chosen, FixedTable):
+    order = family.read_schedule(schedule)
+    if not isinstance(order, FixedTable):
         return options
-    launch = chosen.tile_table.launch
+    launch = order.tile_table.launch
     its: KernelOptions = {
         "tile": family.tile_text(launch.tile), "stages": launch.stages, "sms": launch.sms,
         "blocks_per_sm": launch.blocks_per_sm,
     }  # fmt: skip
-    given: dict[str, Any] = {name: value for name, value in options.items() if value is not None}
-    return cast("KernelOptions", {**options, **its, **given})
+    keywords: dict[str, Any] = {name: value for name, value in options.items() if value is not None}
+    return cast("KernelOptions", {**options, **its, **keywords})
 
 
 def _side_by_side(workload: Workload, kernel: SimulatedKernel, schedule: Any, beside: ConcurrentFfn) -> Traffic:
@@ -323,10 +323,10 @@ def write_schedule_trace(
     options = _with_its_kernel(workload, schedule, options)
     kernel = advised_kernel(workload, **options)
     check_seed(options, kernel.config.execution.kind)
-    chosen = family.read_schedule(schedule)
-    trace = family.trace(workload, chosen, kernel.config, residual)
+    order = family.read_schedule(schedule)
+    trace = family.trace(workload, order, kernel.config, residual)
     write_trace(trace, str(path))
-    return WrittenTrace(str(path), workload, kernel, chosen.name, trace.touches, trace.sms, tuple(trace.operand_names))
+    return WrittenTrace(str(path), workload, kernel, order.name, trace.touches, trace.sms, tuple(trace.operand_names))
 
 
 def simulate_file(path: str, workload: Workload | None, **options: Unpack[KernelOptions]) -> TraceSimulation:

@@ -46,7 +46,7 @@ class Simulated(NamedTuple):
 
 
 def simulate_all(
-    workload: Workload, kernel: SimulatedKernel, chosen: Sequence[Any], residual: bool, show: Progress
+    workload: Workload, kernel: SimulatedKernel, orders: Sequence[Any], residual: bool, show: Progress
 ) -> Simulated:
     """Simulate schedules, each walk once, in all cores; those that were done by then where it is interrupted."""
     family, config, configs = kernel_family(workload), kernel.config, kernel.other_caches
@@ -57,28 +57,28 @@ def simulate_all(
     rates, power = rates_of(workload, kernel), power_of_kernel(workload, kernel)
 
     def run(same: Sequence[int]) -> tuple[Requested | None, list[Traffic], Ranked]:
-        single = chosen[same[0]]
+        single = orders[same[0]]
         others = [family.simulate(workload, single, other, residual) for other in configs.values()]
         timed = None if rates is None else time_schedule(workload, single, kernel, rates, power, residual)
         if timed is None or timed.time.counts is None or kernel.keeps_aside:
             result = simulated(workload, single, config, residual)
         else:
             result = Traffic(single.name, timed.time.counts)  # of the same run
-        alike = tuple(str(chosen[i].name) for i in same)
+        alike = tuple(str(orders[i].name) for i in same)
         rank = Ranked(alike[0], result.dram_bytes, timed, alike)
         return kernel.requested(workload, single, result, residual), [result, *others], rank
 
     complete = True
     try:
-        walks = walk_alike(workload, chosen, config)
+        walks = walk_alike(workload, orders, config)
         for walk, (wanted, (result, *others), rank) in each(run, walks):
             ranked[walk] = rank
             for i in walks[walk]:
-                requested |= {chosen[i].name: wanted} if wanted else {}
+                requested |= {orders[i].name: wanted} if wanted else {}
                 for by_name, other in zip(other_caches.values(), others, strict=True):
-                    by_name[chosen[i].name] = replace(other, order=chosen[i].name)
-                traffic[i] = replace(result, order=chosen[i].name)  # last: what is in it is whole
-                show(chosen[i].name)
+                    by_name[orders[i].name] = replace(other, order=orders[i].name)
+                traffic[i] = replace(result, order=orders[i].name)  # last: what is in it is whole
+                show(orders[i].name)
     except KeyboardInterrupt:
         complete = False
     return Simulated(

@@ -170,10 +170,10 @@ def into_sms(schedule: OnSms, sms: int) -> dict[str, Any]:
     }
 
 
-def models(workload: Workload, capacity: SmCapacity, sms: int, chosen: BufferModel) -> list[dict[str, Any]]:
+def models(workload: Workload, capacity: SmCapacity, sms: int, own_model: BufferModel) -> list[dict[str, Any]]:
     """Each model side by side: bounds, and the factor over pooled."""
-    topology = chosen.topology if chosen.kind == "connected" else "all-to-all"
-    omegas = sorted({*OMEGAS, *([chosen.omega] if chosen.kind == "connected" else [])})
+    topology = own_model.topology if own_model.kind == "connected" else "all-to-all"
+    omegas = sorted({*OMEGAS, *([own_model.omega] if own_model.kind == "connected" else [])})
     rows = [BufferModel("pooled", sms), *(BufferModel("connected", sms, w, topology) for w in omegas)]
     rows.append(BufferModel("sm-local", sms))
     share = balanced_share(workload, sms)

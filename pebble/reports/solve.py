@@ -336,9 +336,9 @@ def read_game(
     source: Any, values: Mapping[str, Any], variant: Variant | str | None, unit_weights: bool
 ) -> tuple[str, Game]:
     """The game to be played on a family, a file or a DAG."""
-    chosen = None if variant is None else Variant.parse(str(variant))
-    label, dag = read_dag_source(source, values, chosen, unit_weights)
-    return label, Game.from_dag(dag, chosen)
+    rules = None if variant is None else Variant.parse(str(variant))
+    label, dag = read_dag_source(source, values, rules, unit_weights)
+    return label, Game.from_dag(dag, rules)
 
 
 def solve_game(

@@ -139,8 +139,8 @@ def stream(
     """
     chip = chip_of(gpu, machine)
     check_options(options, StreamShape.__optional_keys__, "stream")
-    given = {name: whole(f"--{name}", value, 1, 2**50) for name, value in options.items() if value is not None}
-    kernel = StreamKernel(kind, whole("--items", items, 1, 2**50), element_bytes(dtype), **given)
+    sizes = {name: whole(f"--{name}", value, 1, 2**50) for name, value in options.items() if value is not None}
+    kernel = StreamKernel(kind, whole("--items", items, 1, 2**50), element_bytes(dtype), **sizes)
     latency, rate = dram_constants(chip)
     if dram_latency is not None:
         latency = own_constant("dram_latency", dram_latency)

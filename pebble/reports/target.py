@@ -77,7 +77,7 @@ class Target:
         return self.cache.to_bytes(element_bytes)
 
 
-def check_options(given: Iterable[str], known: Iterable[str], of: str = "compare") -> None:
+def check_options(options: Iterable[str], known: Iterable[str], of: str = "compare") -> None:
     """Refuse an option that does not exist, which would change nothing.
 
     Raises
@@ -85,7 +85,7 @@ def check_options(given: Iterable[str], known: Iterable[str], of: str = "compare
     UnknownNameError
         With the nearest that does.
     """
-    for name in given:
+    for name in options:
         if name not in known:
             raise UnknownNameError("option", name, sorted(known), f"help(pebble.{of})")
 
@@ -125,18 +125,18 @@ def read_target(**where: Unpack[TargetOptions]) -> Target:
         None or more than one of gpu, machine, cache.
     """
     check_options(where, TargetOptions.__optional_keys__, "bound")
-    given = {key: value for key, value in where.items() if value is not None}
-    accumulators = given.pop("accumulators", None)
-    result = _read_where(given)
+    options = {key: value for key, value in where.items() if value is not None}
+    accumulators = options.pop("accumulators", None)
+    result = _read_where(options)
     width, words = read_accumulators(accumulators, result.machine is not None)
     return replace(result, words=result.words + words, accumulator_bytes=width)
 
 
-def _read_where(given: Mapping[str, object]) -> Target:
-    if len(given) != 1:
-        got = " and ".join(f"--{option}" for option in given) or "none"
+def _read_where(options: Mapping[str, object]) -> Target:
+    if len(options) != 1:
+        got = " and ".join(f"--{option}" for option in options) or "none"
         raise InputError(f"memory: got {got}, expected exactly one of --gpu SKU, --machine FILE, --cache SIZE.")
-    ((key, value),) = given.items()
+    ((key, value),) = options.items()
     if key == "cache":
         size = parse_size(value, "--cache") if isinstance(value, str) else _size(value)
         return Target(None, size, ("--cache", size.text))
@@ -206,7 +206,7 @@ def game_of(accumulator_bytes: int) -> str:
     return FP32 if accumulator_bytes else OFF
 
 
-def read_accumulators(given: object, on_machine: bool) -> tuple[int, tuple[str, ...]]:
+def read_accumulators(options: object, on_machine: bool) -> tuple[int, tuple[str, ...]]:
     """Bytes of a partial sum (0: what it ends as), and how the command line says it where it is not the usual game.
 
     Usual is fp32 on a machine and off for a bare memory.
@@ -217,8 +217,8 @@ def read_accumulators(given: object, on_machine: bool) -> tuple[int, tuple[str, 
         No such width.
     """
     usual = FP32 if on_machine else OFF
-    if given is None or given == usual:
+    if options is None or options == usual:
         return (ACCUMULATOR_BYTES if on_machine else 0), ()
-    if given not in ACCUMULATORS:
-        raise UnknownNameError("width of partial sums", str(given), ACCUMULATORS, "pebble bound --help")
-    return (ACCUMULATOR_BYTES if given == FP32 else 0), ("--accumulate", str(given))
+    if options not in ACCUMULATORS:
+        raise UnknownNameError("width of partial sums", str(options), ACCUMULATORS, "pebble bound --help")
+    return (ACCUMULATOR_BYTES if options == FP32 else 0), ("--accumulate", str(options))

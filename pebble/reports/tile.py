@@ -235,7 +235,7 @@ by the model, bound by shared
     """
     chip = chip_of(gpu, machine)
     kernel_family(workload)
-    chosen = parse_advisor(advisor)
+    rule = parse_advisor(advisor)
     count = chip.sms if sms is None else whole("--sms", sms, 1, min(MAX_SMS, chip.sms))
     show = as_progress(progress)
     timer = Timer(workload, chip, show)
@@ -252,11 +252,11 @@ by the model, bound by shared
             raise InputError(f"--{flag}: got {value} without --tile, expected --tile BMxBNxBK beside it.")
     if advisor == _OURS:
         return _ranked(workload, chip, count, show)
-    advised = chosen.advise(workload, chip, count)
+    advised = rule.advise(workload, chip, count)
     times = [timer.timed(advice) for advice in advised[:_TIMED]] + [None] * (len(advised) - _TIMED)
     choices = tuple(_choice(timer, advice, timed) for advice, timed in zip(advised, times, strict=True))
-    note = f"ranked by the rule's own {chosen.measure} ({chosen.source}); only its choice is timed"
-    return TileAdvice(workload, chip, chosen, choices, (note, ESTIMATE, *_in_part(times)))
+    note = f"ranked by the rule's own {rule.measure} ({rule.source}); only its choice is timed"
+    return TileAdvice(workload, chip, rule, choices, (note, ESTIMATE, *_in_part(times)))
 
 
 def _ranked(workload: Workload, chip: Machine, sms: int, progress: Progress) -> TileAdvice:

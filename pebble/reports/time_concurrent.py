@@ -184,13 +184,13 @@ def time_concurrent(
             raise InputError(f"--beside-sms: got {share} of {sms} SMs, expected 1 to {sms - 1}.")
     alone = [fastest(first, schedules, kernels[0], rates), fastest(second, beside_schedules, kernels[1], rates)]
     families = [kernel_family(first), kernel_family(second)]
-    chosen = [family.read_schedule(timed.order) for family, timed in zip(families, alone, strict=True)]
+    pair = [family.read_schedule(timed.order) for family, timed in zip(families, alone, strict=True)]
 
     def run(share: int) -> ModelledTime:
         configs = [replace(k.config, sms=n) for k, n in zip(kernels, (sms - share, share), strict=True)]
         programs = [
             family.program(workload, schedule, config)
-            for family, workload, schedule, config in zip(families, (first, second), chosen, configs, strict=True)
+            for family, workload, schedule, config in zip(families, (first, second), pair, configs, strict=True)
         ]
         if any(len(program.groups) > 1 for program in programs):
             raise InputError("--beside: got an interleaved schedule, which needs two sets of SMs by itself.")
@@ -223,19 +223,19 @@ def read_concurrent(text: str | Workload, first: Workload) -> Workload:
         kernel_family(text)
         return text
     name, *words = text.split() or [""]
-    given: dict[str, object] = {}
+    named: dict[str, object] = {}
     while words:
         option = words.pop(0)
         if not option.startswith("-"):
             raise InputError(f"--beside: got {option!r} in {text!r}, expected an option such as --tokens 512.")
         value = words.pop(0) if words and not words[0].startswith("-") else True
-        given[option.lstrip("-").replace("-", "_")] = value
-    if ":" in name and "tokens" not in given and first.token_rows is not None:
-        given["tokens"] = first.token_rows
-    return read_workload(name, given)
+        named[option.lstrip("-").replace("-", "_")] = value
+    if ":" in name and "tokens" not in named and first.token_rows is not None:
+        named["tokens"] = first.token_rows
+    return read_workload(name, named)
 
 
-def read_splits(given: str | int | Sequence[int] | None) -> list[int] | None:
+def read_splits(named: str | int | Sequence[int] | None) -> list[int] | None:
     """SMs of the second workload.
 
     Raises
@@ -243,7 +243,7 @@ def read_splits(given: str | int | Sequence[int] | None) -> list[int] | None:
     InputError
         Not whole numbers.
     """
-    if given is None:
+    if named is None:
         return None
-    parts: Iterable[Any] = given.split(",") if isinstance(given, str) else [given] if isinstance(given, int) else given
+    parts: Iterable[Any] = named.split(",") if isinstance(named, str) else [named] if isinstance(named, int) else named
     return [whole("--beside-sms", part, 1, 10**6) for part in parts]

@@ -168,7 +168,7 @@ def time_sweep(
     return Sweep(workload, size, done, (*time_notes(workload), how))
 
 
-def read_sweep(given: str | Mapping[str, Sequence[int]]) -> tuple[str, list[int]]:
+def read_sweep(sweep: str | Mapping[str, Sequence[int]]) -> tuple[str, list[int]]:
     """The size that varies, and its values.
 
     Raises
@@ -176,12 +176,12 @@ def read_sweep(given: str | Mapping[str, Sequence[int]]) -> tuple[str, list[int]
     InputError
         Not NAME=VALUE,VALUE.
     """
-    if isinstance(given, Mapping):
-        name, values = next(iter(given.items()), ("", ()))
+    if isinstance(sweep, Mapping):
+        name, values = next(iter(sweep.items()), ("", ()))
         parts: Sequence[Any] = list(values)
     else:
-        name, _, text = given.partition("=")
+        name, _, text = sweep.partition("=")
         parts = [part for part in text.split(",") if part]
     if not name or not parts:
-        raise InputError(f"--sweep: got {given!r}, expected NAME=VALUE,VALUE such as tokens=16,256,4096.")
+        raise InputError(f"--sweep: got {sweep!r}, expected NAME=VALUE,VALUE such as tokens=16,256,4096.")
     return name.strip().replace("-", "_"), [whole(f"--sweep {name}", part, 1, 2**31) for part in parts]

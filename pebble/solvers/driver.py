@@ -156,8 +156,8 @@ def _run_to_the_limit(
                 best.raise_lower(bound, name)
             pebbling = known.pebbling() if callable(known.pebbling) else known.pebbling
             if pebbling is not None:  # one memory needs no number
-                several, given = best.problem.buffers.memories > 1, pebbling.buffers.memories > 1
-                moves = pebbling.moves if given else at_sm(pebbling.moves, 0 if several else None)
+                several, several_played = best.problem.buffers.memories > 1, pebbling.buffers.memories > 1
+                moves = pebbling.moves if several_played else at_sm(pebbling.moves, 0 if several else None)
                 best.offer(moves, "given pebbling")
             outcome.append(run(best))
         except BaseException as error:  # re-raised below, in the caller's thread

@@ -47,8 +47,8 @@ def solve_heuristic(best: Incumbent) -> str:
                 best.offer(write_moves(game, plan), "heuristic")
         return cost
 
-    if best.pebbling is not None and (given := read_plan(game, best.pebbling)) is not None:
-        consider(given.order)
+    if best.pebbling is not None and (plan_read := read_plan(game, best.pebbling)) is not None:
+        consider(plan_read.order)
     for order in _orders(game, capacity, best):
         consider(order)
         if best.stopped:
@@ -245,8 +245,8 @@ def _beam(
                 same = (now_ready - {t}, red.union(need)) if width > 1 else 0
                 if same not in result or key < result[same][0]:
                     result[same] = (key, (t, state))
-        chosen = sorted(result.values(), key=lambda pair: pair[0])[:width]
-        layer = [_advance(game, capacity, succs, t, state, key[0]) for key, (t, state) in chosen]
+        beam = sorted(result.values(), key=lambda pair: pair[0])[:width]
+        layer = [_advance(game, capacity, succs, t, state, key[0]) for key, (t, state) in beam]
     for state in layer[:4]:
         order: list[int] = []
         trail = state[1]

@@ -149,9 +149,9 @@ def _assign(cost: IntArray, capacity: int) -> tuple[int, IntArray]:
     flow.set_node_supply(last, -panels)
     status = flow.solve()
     assert status == flow.OPTIMAL
-    chosen = np.flatnonzero(flow.flows(np.arange(panels * sms)))
+    used_arcs = np.flatnonzero(flow.flows(np.arange(panels * sms)))
     home = np.empty(panels, dtype=np.int64)
-    home[tails[chosen]] = heads[chosen]
+    home[tails[used_arcs]] = heads[used_arcs]
     return int(flow.optimal_cost()), home
 
 

@@ -93,17 +93,17 @@ def solve_auto(best: Incumbent) -> str:
 
     With several memories fewer of them are searched beside.
     """
-    chosen, reason = "heuristic", find_solver("heuristic", best.problem)(best)
+    solver, reason = "heuristic", find_solver("heuristic", best.problem)(best)
     fewer = FewerMemories(best, solve_auto) if best.problem.buffers.memories > 1 else None
     if fewer is not None:
         fewer.head_start()
-        chosen = fewer.solver if best.closed and fewer.solver else chosen
+        solver = fewer.solver if best.closed and fewer.solver else solver
     for name in ("search", "cpsat"):
         best.details["solver"] = name
         if not best.stopped:
             with suppress(InputError):  # too large for it, or a game that it does not play
-                chosen, reason = name, find_solver(name, best.problem)(best)
-        best.details["solver"] = chosen
+                solver, reason = name, find_solver(name, best.problem)(best)
+        best.details["solver"] = solver
     if fewer is not None:
         fewer.wait()
         reason = "proved optimal" if best.closed else reason

@@ -137,14 +137,14 @@ def replay_moves(
     check_seconds("time limit", time_limit)  # before an illegal move leaves nothing to look for
     names = game.item_index.keys() | game.task_index.keys()
     if isinstance(moves, str | Path):
-        given = read_moves_file(moves, names, memories.memories)
+        moves_read = read_moves_file(moves, names, memories.memories)
     else:
-        given = read_moves(moves, names, memories.memories)
+        moves_read = read_moves(moves, names, memories.memories)
     try:
-        played = play(game, Pebbling(game.variant, capacity, given, 0, memories))
+        played = play(game, Pebbling(game.variant, capacity, moves_read, 0, memories))
     except IllegalMoveError as error:
         return ReplayedMoves(None, error, None, None, game.compulsory)
-    pebbling = Pebbling(game.variant, capacity, given, played.cost, memories)
+    pebbling = Pebbling(game.variant, capacity, moves_read, played.cost, memories)
     solved = None
     if memories.memories == 1 or not (game.variant.recompute or game.variant.sliding):
         solved = solve(game, capacity, time_limit=Clock(time_limit, stop), known=Known(pebbling), buffers=memories)

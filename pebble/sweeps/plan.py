@@ -165,11 +165,11 @@ def _chips(axes: Axes, files: dict[str, str]) -> list[Machine | None]:
         return []
     if machines:
         return machines
-    given, lacking = ("caches", "sms") if axes.caches else ("sms", "caches")
+    there, lacking = ("caches", "sms") if axes.caches else ("sms", "caches")
     if not axes.caches and not axes.sms:
         raise InputError("sweep: got workloads alone, expected machines, or caches with sms, beside them.")
     if not axes.caches or not axes.sms:
-        raise InputError(f"sweep: got {given} without {lacking}, expected both where no machines are named.")
+        raise InputError(f"sweep: got {there} without {lacking}, expected both where no machines are named.")
     return [None]
 
 

@@ -55,8 +55,8 @@ class Einsum(Workload):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        given = dict(self.sizes)
-        sizes = tuple((index, check_dimension(f"size of {index}", size)) for index, size in given.items())
+        extents = dict(self.sizes)
+        sizes = tuple((index, check_dimension(f"size of {index}", size)) for index, size in extents.items())
         object.__setattr__(self, "sizes", sizes)
         names = self.operand_names
         if isinstance(names, str | bytes) or not isinstance(names, Iterable):

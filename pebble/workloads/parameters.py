@@ -177,15 +177,15 @@ def read_values(owner: str, parameters: Iterable[Parameter], values: Mapping[str
         Not one of the choices.
     """
     known = {parameter.name: parameter for parameter in parameters}
-    given = {name: value for name, value in values.items() if value is not None and value is not False}
-    missing = [p.option for p in known.values() if p.required and p.name not in given]
+    named = {name: value for name, value in values.items() if value is not None and value is not False}
+    missing = [p.option for p in known.values() if p.required and p.name not in named]
     if missing:
         required = [p for p in known.values() if p.required]
         expected = " ".join(f"{p.option} {'NUMBER' if p.kind == 'count' else p.metavar}" for p in required)
         raise InputError(f"{owner}: {', '.join(missing)} missing, expected {expected}.")
-    extra = [_option(name) for name in given if name not in known]
+    extra = [_option(name) for name in named if name not in known]
     if extra:
         options = f"only {', '.join(p.option for p in known.values())}" if known else "none"
         raise InputError(f"{owner}: got {' and '.join(sorted(extra))}, expected {options}; leave it out.")
     defaults = {name: p.default for name, p in known.items() if p.default is not None}
-    return {name: known[name].read(value) for name, value in (defaults | given).items()}
+    return {name: known[name].read(value) for name, value in (defaults | named).items()}

@@ -35,7 +35,7 @@ signed = cast("Callable[[Any], int]", np.int64)
 
 def _count(_context: Any, word: Any) -> Any:
     """Typing and code of the processor's own count of set bits."""
-    return word(word), lambda _, builder, __, given: builder.ctpop(given[0])
+    return word(word), lambda _, builder, __, argument: builder.ctpop(argument[0])
 
 
 _ones = cast("Callable[[np.uint64], np.uint64]", intrinsic(_count))
@@ -89,21 +89,21 @@ _kinds_of: Callable[[Any], list[Any]] = list
 _unpack: Callable[[Any, Any], list[Any]] = cgutils.unpack_tuple
 
 
-def _uncounted(context: Any, builder: Any, kind: Any, given: Any) -> Any:
+def _uncounted(context: Any, builder: Any, kind: Any, argument: Any) -> Any:
     """A value of a compiled function without the place where the users of its arrays are counted."""
     if isinstance(kind, types.Array):
-        array = context.make_array(kind)(context, builder, value=given)
+        array = context.make_array(kind)(context, builder, value=argument)
         array.meminfo = array.meminfo.type(None)
         return array._getvalue()
     if not isinstance(kind, types.BaseTuple):
-        return given
-    members = zip(_kinds_of(kind), _unpack(builder, given), strict=True)
+        return argument
+    members = zip(_kinds_of(kind), _unpack(builder, argument), strict=True)
     return context.make_tuple(builder, kind, [_uncounted(context, builder, *member) for member in members])
 
 
 def _borrow(_context: Any, value: Any) -> Any:
     """Typing and code of `borrowed`."""
-    return value(value), lambda context, builder, _, given: _uncounted(context, builder, value, given[0])
+    return value(value), lambda context, builder, _, argument: _uncounted(context, builder, value, argument[0])
 
 
 class _Same(Protocol):

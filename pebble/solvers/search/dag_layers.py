@@ -56,7 +56,6 @@ from pebble.solvers.search.dag_model import (
 )
 from pebble.solvers.search.dag_moves import (
     beaten,
-    chosen,
     exchanges,
     ideal_after,
     is_worse,
@@ -67,6 +66,7 @@ from pebble.solvers.search.dag_moves import (
     play,
     run_free,
     sort_twins,
+    victims_of,
 )
 from pebble.solvers.search.ideals import (
     HEAD,
@@ -203,7 +203,7 @@ def expand(mod: DagModel, ideals: Ideals, pos: LayerPositions, s: int, goal: int
             for q in range(evict):
                 pick[q] = q
             while True:
-                fee, gone = chosen(victims, pick, evict, cheap)
+                fee, gone = victims_of(victims, pick, evict, cheap)
                 cost = paid + fees[way] + fee
                 limit = counts[LIMIT] if goal == -2 else LEVELS
                 if cost <= limit and not is_worse(pos.choice, pos.better, evict, free, gone):

@@ -84,7 +84,7 @@ def list_victims(victims: I64, free: Pair, clean: Pair) -> tuple[int, int]:
 
 
 @inlined
-def chosen(victims: I64, pick: I64, evict: int, cheap: int) -> tuple[int, Pair]:
+def victims_of(victims: I64, pick: I64, evict: int, cheap: int) -> tuple[int, Pair]:
     """What the eviction of those chosen costs, and which they are."""
     cost, gone0, gone1 = 0, ZERO, ZERO
     for q in range(evict):

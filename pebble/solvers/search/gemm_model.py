@@ -253,7 +253,7 @@ def canonical_red(mod: Model, R: np.uint64, keep: bool, out: I32) -> tuple[np.ui
     With `keep`, also every symmetry with image R itself into `out` (meant for canonical R: its stabiliser);
     the third value returned is their number.
     """
-    best, chosen, kept = ~ZERO, 0, 0
+    best, task, kept = ~ZERO, 0, 0
     ki, kj, kl = np.zeros(mod.m, np.int64), np.zeros(mod.n, np.int64), np.zeros(mod.k, np.int64)
     li, lj, ll = np.empty(120, np.int64), np.empty(120, np.int64), np.empty(120, np.int64)
     for flip in range(2 if mod.square else 1):
@@ -266,11 +266,11 @@ def canonical_red(mod: Model, R: np.uint64, keep: bool, out: I32) -> tuple[np.ui
                     image = permute_items(mod, li[a], lj[b], ll[c], Q)
                     if image < best:
                         best = image
-                        chosen = li[a] | lj[b] << 8 | ll[c] << 16 | flip << 24
+                        task = li[a] | lj[b] << 8 | ll[c] << 16 | flip << 24
                     if keep and image == R:
                         out[kept] = li[a] | lj[b] << 8 | ll[c] << 16 | flip << 24
                         kept += 1
-    return best, chosen, kept
+    return best, task, kept
 
 
 @jit

@@ -175,21 +175,21 @@ def _canonical(rules: Rules, ideals: Ideals, i: int, done: np.uint64) -> np.uint
 
 
 @inner
-def _fewest_left(rules: Rules, left: I64, w: int, known: int, chosen: I64) -> int:
+def _fewest_left(rules: Rules, left: I64, w: int, known: int, picked: I64) -> int:
     """Least number of values that w of these full tasks touch, at least ``known``; that where it takes long to tell."""
     count = len(left)
     unions = np.zeros(w + 1, np.uint64)
     best, tries, depth = signed(1 << 40), 0, 0
-    chosen[0] = -1
+    picked[0] = -1
     while depth >= 0:
-        chosen[depth] += 1
-        if chosen[depth] > count - (w - depth):
+        picked[depth] += 1
+        if picked[depth] > count - (w - depth):
             depth -= 1
             continue
         tries += 1
         if tries > _TRIES:
             return known
-        union = unions[depth] | rules.needs[left[chosen[depth]]]
+        union = unions[depth] | rules.needs[left[picked[depth]]]
         size = weigh(rules, union)
         if size >= best:
             continue
@@ -200,7 +200,7 @@ def _fewest_left(rules: Rules, left: I64, w: int, known: int, chosen: I64) -> in
             continue
         unions[depth + 1] = union
         depth += 1
-        chosen[depth] = chosen[depth - 1]
+        picked[depth] = picked[depth - 1]
     return best
 
 
@@ -219,11 +219,11 @@ def _chain(rules: Rules, ideals: Ideals, i: int) -> None:
             left[at] = t
             at += 1
     least: I64 = np.zeros(count + 1, np.int64)
-    chosen = np.empty(_LONGEST + 1, np.int64)
+    picked = np.empty(_LONGEST + 1, np.int64)
     for w in range(1, count + 1):
         least[w] = max(least[w - 1], rules.fewest[w])
         if w <= _LONGEST:
-            least[w] = max(least[w], _fewest_left(rules, left, w, least[w], chosen))
+            least[w] = max(least[w], _fewest_left(rules, left, w, least[w], picked))
     all_left = weigh(rules, ideals.words[i, USEFUL])
     least[count] = max(least[count], all_left)
     row = ideals.counts[2]

@@ -64,9 +64,9 @@ class BinaryProgram:
         """If ``left`` is 1 some of ``right`` is."""
         self.at_most([(1, left), *((-1, r) for r in right)], 0)
 
-    def value(self, chosen: Iterable[int]) -> int:
+    def value(self, variables: Iterable[int]) -> int:
         """Objective of a solution given as its values."""
-        values = list(chosen)
+        values = list(variables)
         return sum(c * values[v] for c, v in self.objective)
 
 

@@ -185,17 +185,17 @@ def _expand(rules: Rules, ideals: Ideals, states: States, shares: Shares, s: int
         may = ZERO
         if states.now[RED] >> np.uint64(x) & ONE == ZERO:
             may = shares.early[x] & ~(done | single | shares.ancestors[t])
-        chosen = may
+        kept_out = may
         while True:
-            tasks, rest = shares.ancestors[t] | chosen, chosen
+            tasks, rest = shares.ancestors[t] | kept_out, kept_out
             while rest:
                 tasks |= shares.ancestors[lowest(rest)]
                 rest &= rest - ONE
             if tasks & single == ZERO and not _own(rules, ideals, states, shares, s, t, tasks & ~done):
                 return False
-            if chosen == ZERO:
+            if kept_out == ZERO:
                 break
-            chosen = (chosen - ONE) & may
+            kept_out = (kept_out - ONE) & may
     return True
 
 

@@ -50,14 +50,14 @@ def task_orbits(game: Game) -> tuple[tuple[int, ...], tuple[Map, ...]]:
     """
     task_maps, item_maps = automorphisms(game)
     first: list[int] = []
-    chosen: list[Map] = []
+    maps: list[Map] = []
     for t in range(len(game.tasks)):
         to = next((g for g, tasks in enumerate(task_maps) if tasks[t] in first), None)
         if to is None:
             first.append(t)
         else:
-            chosen.append(item_maps[to])
-    return tuple(first), tuple(chosen)
+            maps.append(item_maps[to])
+    return tuple(first), tuple(maps)
 
 
 class _Nodes:
