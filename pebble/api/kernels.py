@@ -60,12 +60,11 @@ def time(
     progress : bool or callable
         As for `pebble.compare`; of one workload at one size.
     **options
-        Where and how it runs: `KernelOptions`, ``execution`` waves or free.
+        Where and how it runs: `KernelOptions`.
 
     Returns
     -------
-    Timing, SideBySide or Sweep
-        The second with ``beside``, the third with ``sweep``; after a KeyboardInterrupt what was done by then.
+    Timing, SideBySide (with ``beside``) or Sweep (with ``sweep``), after a KeyboardInterrupt of what was done by then
 
     Raises
     ------

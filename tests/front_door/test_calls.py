@@ -336,3 +336,14 @@ def test_a_bound_by_name() -> None:
     )
     bound = pebble.bound("gemm", m=2, n=2, k=2, capacity=5)
     assert bound.best.value == 13
+
+
+def test_old_names_of_attributes_warn_and_work() -> None:
+    compared = pebble.compare(pebble.Gemm(256, 256, 64), gpu="a40", schedules="row")
+    with pytest.warns(DeprecationWarning, match="Comparison.beside is called other_caches"):
+        assert compared.beside is compared.other_caches
+    patterns = pebble.coalesce(64)
+    with pytest.warns(DeprecationWarning, match="is called result"):
+        assert patterns.found is patterns.result
+    with pytest.raises(AttributeError, match="no attribute 'kept'"):
+        _ = compared.kept

@@ -150,6 +150,16 @@ def _right(b, group, at_k, col, BK: tl.constexpr, BN: tl.constexpr, GROUPED: tl.
     return tile
 
 
+@triton.jit
+def _tile_of(entry, places, BM: tl.constexpr, BN: tl.constexpr, GROUPED: tl.constexpr):
+    """Its first row and column; and of a tile of several products the end of its rows, and which product it is."""
+    row, end, group = tl.load(entry) * BM, 0, 0
+    if GROUPED:
+        place = places + 3 * tl.load(entry)
+        row, end, group = tl.load(place), tl.load(place + 1), tl.load(place + 2)
+    return row, tl.load(entry + 1) * BN, end, group
+
+
 @triton.jit(do_not_specialize=["count", "first", "steps"])
 def gemm_kernel(
     a, b, gate, c, rows_of_c, places, tiles, begins, finished, count, pieces, piece_begins, partial, arrived,
@@ -180,11 +190,8 @@ def gemm_kernel(
     program = tl.program_id(0)
     for at in tl.range(tl.load(begins + program), tl.load(begins + program + 1), flatten=not GATED):
         entry = tiles + 6 * at
-        row, col, group = tl.load(entry) * BM, tl.load(entry + 1) * BN, 0
+        row, col, end, group = _tile_of(entry, places, BM, BN, GROUPED)
         start, direction = tl.load(entry + 2), tl.load(entry + 3)
-        if GROUPED:
-            place = places + 3 * tl.load(entry)
-            row, end, group = tl.load(place), tl.load(place + 1), tl.load(place + 2)
         if BARRIER:
             _wait(finished, tl.load(entry + 5), POLLS)
         acc = tl.zeros((BM, BN), dtype=tl.float32)
@@ -213,11 +220,8 @@ def gemm_kernel(
         WIDTH: tl.constexpr = BN // PARTS
         for at in range(tl.load(piece_begins + program), tl.load(piece_begins + program + 1)):
             entry = pieces + 9 * at
-            row, col, group = tl.load(entry) * BM, tl.load(entry + 1) * BN, 0
+            row, col, end, group = _tile_of(entry, places, BM, BN, GROUPED)
             start, direction, turn = tl.load(entry + 2), tl.load(entry + 3), tl.load(entry + 4)
-            if GROUPED:
-                place = places + 3 * tl.load(entry)
-                row, end, group = tl.load(place), tl.load(place + 1), tl.load(place + 2)
             acc = tl.zeros((BM, BN), dtype=tl.float32)
             for step in range(turn, turn + tl.load(entry + 5)):
                 at_k = _k_step(first, steps, start, direction, step) * BK
