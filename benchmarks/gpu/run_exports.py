@@ -70,8 +70,8 @@ def ways(module: ModuleType, asked: str) -> list[str]:
     return [how for how in asked.split(",") if product or how == "free"]
 
 
-def measured(path: Path, hows: str, only_check: bool) -> list[Row]:
-    """The rows of one file, without bytes."""
+def measured(path: Path, hows: str, only_check: bool, against: str = "") -> list[Row]:
+    """The rows of one file, without bytes; beside calls of the library that have ``against`` in their names."""
     import torch
     import triton
 
@@ -88,7 +88,8 @@ def measured(path: Path, hows: str, only_check: bool) -> list[Row]:
         rows.append(row)
     if not only_check:
         timed = [launch for launch in launches if launch.how != "waves"]
-        results = module.compared(timed, module.takers(problem.libraries()), TIMED)
+        calls = {name: call for name, call in problem.libraries().items() if against in name}
+        results = module.compared(timed, module.takers(calls), TIMED)
         for row, result in zip(rows[: len(timed)], results, strict=True):
             row |= {name: round(value, 5) if isinstance(value, float) else value for name, value in result.items()}
         del timed
@@ -173,6 +174,9 @@ def main() -> int:
     )
     parser.add_argument("--seconds", type=float, default=0.5, metavar="S", help="of a round (0.5)")
     parser.add_argument("--how", default=",".join(HOWS), metavar="A,B", help="of a product (free,even,waves)")
+    parser.add_argument(
+        "--against", default="", metavar="NAME", help="only calls with such names, as flash_attention (with --no-ncu)"
+    )
     parser.add_argument("--match", default="*", metavar="GLOB", help="only the files with such names")
     args = parser.parse_args()
     try:
@@ -191,7 +195,7 @@ def main() -> int:
         compile_all(paths, args.jobs)
     for path in paths:
         try:
-            result = measured(path, args.how, args.check)
+            result = measured(path, args.how, args.check, args.against)
         except (Exception, SystemExit) as error:  # what one file cannot do is no reason to leave out the others
             print(f"{path.stem}: {type(error).__name__}: {str(error)[:300]}", flush=True)
             wrong += 1

@@ -201,3 +201,16 @@ def test_constants_of_exported_attention_are_the_best_on_what_they_were_fitted_t
     assert (
         f"Of the {len(exported)} layers in ``exports/`` on both chips the modelled sustained time of {near} is" in page
     )
+
+
+def test_decode_steps_stand_beside_flash_decoding() -> None:
+    with (HARDWARE / "exports/flash_decoding.csv").open(newline="") as file:
+        rows = list(csv.DictReader(file))
+    page = " ".join((HARDWARE / "README.md").read_text().split())
+    spans = {}
+    for chip in ("h200-sxm-141gb", "h100-sxm5-80gb"):
+        here = [row for row in rows if row["chip"] == chip]
+        assert len(here) == 3 and all("flash_attention" in row["library"] for row in here)
+        ratios = [float(row["sustained_milliseconds"]) / float(row["library_sustained_milliseconds"]) for row in here]
+        spans[chip] = f"{min(ratios):.2f} to {max(ratios):.2f}"
+    assert f"takes {spans['h200-sxm-141gb']} on the H200 and {spans['h100-sxm5-80gb']} on the H100" in page
