@@ -245,7 +245,7 @@ def draw(rows: list[Row], path: str) -> None:
                 ax.scatter([ratios(here[i])[kind] for i in at], at, 14, marker=marker, color=color, label=text, lw=1.0)
             ax.axvline(1, color="black", lw=0.7, label="the library's")
             ax.set_yticks(range(len(here)), [row["case"] for row in here], fontsize=5.5)
-            ax.set_xlim(0, 1.75)
+            ax.set_xlim(0, 1.9)
             plain_numbers(ax.xaxis)
             ax.grid(axis="y", lw=0.3)
             ax.set_xlabel("over the library's", fontsize=7)
