@@ -42,7 +42,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_workload_arguments(parser, required=False, kernels=True)
     parser.add_argument("--format", default="csv", metavar="F", help=f"{', '.join((*FORMATS, FORMAT))} (csv)")
     parser.add_argument(
-        "--also", nargs="+", default=(), metavar="FILE", help="torch: saved tables more, one of which runs by shape"
+        "--also",
+        nargs="+",
+        action="extend",
+        default=[],
+        metavar="FILE",
+        help="torch: saved tables more, one of which runs by shape",
     )
     parser.add_argument("-o", "--out", metavar="FILE", help=f"where to write it (standard output; {FORMAT}: a folder)")
     parser.add_argument("--tensor-parallel", metavar="N", type=int, help=f"{FORMAT}: GPUs that share an expert (1)")

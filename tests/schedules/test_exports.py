@@ -17,6 +17,7 @@ import numpy as np
 import pytest
 
 import pebble
+from pebble.cli import main
 from pebble.errors import InputError
 from pebble.schedules.attention_names import parse_attention_schedule
 from pebble.schedules.export.cuda import SLOT_COLUMNS, cuda_header, slots_of, statement
@@ -277,6 +278,12 @@ def test_more_tables_are_for_a_module(tmp_path: Path) -> None:
         pebble.export(TABLES["named"], format="triton", also=[tmp_path / "more.json"])
     text = pebble.export(TABLES["heads"], format="torch", also=[tmp_path / "more.json"]).text
     assert text.count("_ = Schedule(") == 2
+    saved, out = [str(tmp_path / name) for name in ("one.json", "two.json")], tmp_path / "module.py"
+    for path in saved:
+        pebble.export(TABLES["heads"], format="json").save(path)
+    more = ["--also", saved[1], "--also", str(tmp_path / "more.json")]
+    assert main(["export", saved[0], *more, "--format", "torch", "-o", str(out)]) == 0
+    assert out.read_text().count("_ = Schedule(") == 3  # none is lost where the option comes twice
 
 
 def constants(table: TileTable) -> dict[str, Any]:
