@@ -128,7 +128,7 @@ def curve(
     least, most : str, optional
         Smallest and largest cache, such as ``"1MiB"``; by default the largest tile (64 KiB or more), all operands.
     points : int, optional
-        Cache sizes between the two: 48, or 24 where each is a simulation.
+        Cache sizes between the two: 48; where each is a simulation 24, of a large kernel fewer, and near its cache.
     capacities_bytes : sequence of int, optional
         The cache sizes themselves, instead.
     progress : bool or callable

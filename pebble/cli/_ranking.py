@@ -44,17 +44,17 @@ def tell_patience_of(
     workload: Workload,
     schedules: Schedules,
     own: Any = None,
-    runs: Callable[[SimulatedKernel], float] = lambda kernel: 1.0,
+    runs: Callable[[SimulatedKernel, Sequence[Any]], float] = lambda kernel, orders: 1.0,
     **options: Unpack[KernelOptions],
 ) -> None:
     """The same of schedules by name, each simulated whole so many times."""
     target = advised_kernel(workload, **options)
     orders = named_schedules(workload, target, schedules, own)
     walks = [orders[same[0]] for same in walk_alike(workload, orders, target.config)]
-    tell_patience(workload, target, walks, runs(target), in_part=False)
+    tell_patience(workload, target, walks, runs(target, orders), in_part=False)
 
 
-def simulations_per_order(kernel: SimulatedKernel) -> float:
+def simulations_per_order(kernel: SimulatedKernel, orders: Sequence[Any] = ()) -> float:
     """How many simulations an order takes where it runs free and through one LRU, too."""
     return 1.0 + sum(_RUNS[name] for name in kernel.other_caches)
 

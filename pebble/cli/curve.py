@@ -41,7 +41,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--points",
         metavar="N",
-        help=f"cache sizes between the two ({POINTS}; {SIMULATED_POINTS} where each is simulated)",
+        help=f"cache sizes between the two ({POINTS}; {SIMULATED_POINTS} or fewer where each is simulated)",
     )
     add_look_arguments(parser)
     add_machine_arguments(parser)
@@ -56,7 +56,12 @@ def run(args: argparse.Namespace) -> int:
     schedules, left_out = args.schedules, 0
     if schedules == "all" and not (args.all or args.json):
         schedules, left_out = common_orders(workload, **kernel(args))
-    tell_patience_of(workload, schedules, runs=lambda target: simulations(target, args.points), **kernel(args))
+    tell_patience_of(
+        workload,
+        schedules,
+        runs=lambda target, orders: simulations(workload, target, orders, args.points),
+        **kernel(args),
+    )
     report = curve(workload, schedules, residual=args.residual, **sizes, **kernel(args))
     if args.json:
         _output.print_report(report)

@@ -22,6 +22,7 @@ from pebble.reports.simulated_kernel import KernelOptions, SimulatedKernel, boun
 from pebble.reports.target import whole
 from pebble.simulation import ScheduleCurve, curve_of
 from pebble.traces import LINE_BYTES
+from pebble.tuning.worth import line_loads, walk_alike
 from pebble.units import MAX_SIZE, format_bytes, format_capacity, parse_size
 from pebble.workloads.workload import Workload
 
@@ -32,8 +33,10 @@ if TYPE_CHECKING:
     from pebble.plots.curve import Curves
 
 MOST_POINTS = 4096
-POINTS, SIMULATED_POINTS = 48, 24  # cache sizes that are drawn where nobody says how many
+POINTS, SIMULATED_POINTS, FEWEST_POINTS = 48, 24, 6  # cache sizes that are drawn where nobody says how many
+_MOST_LINES = 8e9  # loaded in all simulations: about ten seconds on two cores; beyond, fewer sizes are simulated
 _LEAST_BYTES = 2**16
+_NEAR = 32  # of few sizes the least is this part of the cache
 
 
 @dataclass(frozen=True, repr=False)
@@ -159,7 +162,8 @@ class CurveSizes:
     ----------
     least, most : str or None
     points : int, str or None
-        By default `POINTS`, or `SIMULATED_POINTS` where each size is a simulation.
+        By default `POINTS`; where each size is a simulation as many as take some ten seconds, from `FEWEST_POINTS` to
+        `SIMULATED_POINTS`.
     capacities_bytes : sequence of int or None
         The sizes themselves, instead.
     """
@@ -192,7 +196,9 @@ def traffic_curve(
     capacities_bytes = sizes.capacities_bytes
     if capacities_bytes is None:
         tiles = [family.trace(workload, schedule, config, residual).tile_lines for schedule in orders]
-        capacities_bytes = _sizes(workload, tiles, sizes, policy, points_of(kernel, sizes.points))
+        points = points_of(workload, kernel, orders, sizes.points)
+        near = config.cache_bytes // _NEAR if sizes.points is None and points < SIMULATED_POINTS else 0
+        capacities_bytes = _sizes(workload, tiles, sizes, policy, points, near)
     elif not isinstance(capacities_bytes, Iterable):
         raise InputError(f"capacities_bytes: got {repr(capacities_bytes)[:80]}, expected sizes such as [2**20, 2**21].")
     cache_sizes = {whole("capacities_bytes", size, 1, MAX_SIZE) for size in capacities_bytes}
@@ -219,23 +225,34 @@ def traffic_curve(
     return CurveReport(workload, kernel, tuple(capacities), bounds, tuple(curves), complete)
 
 
-def simulations(kernel: SimulatedKernel, points: int | str | None) -> float:
-    """How many simulations a curve takes, about."""
-    return points_of(kernel, points) if parse_policy(kernel.config.policy).curve_note else 1.0
+def simulations(
+    workload: Workload, kernel: SimulatedKernel, orders: Sequence[Any], points: int | str | None
+) -> float:  # fmt: skip
+    """How many simulations an order of a curve takes, about."""
+    simulated = parse_policy(kernel.config.policy).curve_note
+    return points_of(workload, kernel, orders, points) if simulated else 1.0
 
 
-def points_of(kernel: SimulatedKernel, points: int | str | None) -> int:
+def points_of(
+    workload: Workload, kernel: SimulatedKernel, orders: Sequence[Any], points: int | str | None
+) -> int:  # fmt: skip
     """Cache sizes that are asked for, or as many as are drawn in seconds."""
-    if points is None:
-        return SIMULATED_POINTS if parse_policy(kernel.config.policy).curve_note else POINTS
-    return whole("--points", points, 1, MOST_POINTS)
+    if points is not None:
+        return whole("--points", points, 1, MOST_POINTS)
+    if not parse_policy(kernel.config.policy).curve_note:
+        return POINTS
+    walks = [orders[same[0]] for same in walk_alike(workload, orders, kernel.config)]
+    lines = line_loads(workload, kernel.config, walks).whole
+    return max(FEWEST_POINTS, min(SIMULATED_POINTS, int(_MOST_LINES / max(1.0, lines))))
 
 
-def _sizes(workload: Workload, tiles: list[Any], sizes: CurveSizes, policy: CachePolicy, points: int) -> list[int]:
+def _sizes(
+    workload: Workload, tiles: list[Any], sizes: CurveSizes, policy: CachePolicy, points: int, near: int = 0
+) -> list[int]:  # fmt: skip
     """Cache sizes from the largest tile of any schedule to more than all operands of one, evenly on a log axis."""
     width, least, most = workload.narrowest_bytes, sizes.least, sizes.most
     high = parse_size(most, "--to").to_bytes(width) if most else int(tiles[0].sum(dtype=np.int64)) * LINE_BYTES * 5 // 4
-    low = max(_LEAST_BYTES, policy.least_lines(max(int(lines.max()) for lines in tiles)) * LINE_BYTES)
+    low = max(_LEAST_BYTES, near, policy.least_lines(max(int(lines.max()) for lines in tiles)) * LINE_BYTES)
     if least:
         low = parse_size(least, "--from").to_bytes(width)
     if not most:

@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from pebble.cli import main
+from pebble.reports.curve import FEWEST_POINTS
 
 GEMM = ("gemm", "-m", "1024", "-n", "768", "-k", "512")
 KERNEL = ("--sms", "12", "--tile", "128x128x64")
@@ -111,3 +112,16 @@ def test_chiplets_begin_where_each_holds_a_tile(capsys: pytest.CaptureFixture[st
     )
     assert result["capacities_bytes"][0] == 8 * 128 * 128 * 2, "eight tiles of C in bf16"
     assert all(b <= m for b, m in zip(result["lower_bound_bytes"], result["schedules"][0]["dram_bytes"], strict=True))
+
+
+def test_of_large_kernels_fewer_sizes_are_simulated_near_the_cache(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    question = ("curve", *GEMM, "--cache", "512KiB", *KERNEL, "--schedules", "row,grouped-4", "--policy", "fifo")
+    few = run(capsys, *question)["capacities_bytes"]
+    monkeypatch.setattr("pebble.reports.curve._MOST_LINES", 1e3)
+    fewest = run(capsys, *question)["capacities_bytes"]
+    assert len(fewest) == FEWEST_POINTS + 1 < len(few) and few[-1] == fewest[-1]
+    assert len(run(capsys, *question, "--points", "9")["capacities_bytes"]) in (9, 10)
+    monkeypatch.setattr("pebble.reports.curve._NEAR", 4)
+    assert run(capsys, *question)["capacities_bytes"][0] == max(few[0], 2**17)
