@@ -29,11 +29,9 @@ from pebble.timing.modelled import ModelledTime
 
 _TERA = 1e12
 _TITLE_WIDTH = 42
-_LEAST_SPAN, _LEAST_RATIO, _BELOW = (
-    100,
-    1.05,
-    30,
-)  # of operations per byte; of two names; room below for names, in TFLOPS
+_LEAST_SPAN, _LEAST_RATIO = 100, 1.05  # of operations per byte; of two names
+_BELOW = 30  # the axis ends at such a part of the lowest point, so that names stand below it
+_LINE_CHARS = 19  # of a name, in a column
 _NAMED, _NAMED_NARROW = 14, 3
 _TOP, _LINE = 0.8, 0.08  # where the first name stands, and how far the next, in heights of the axes
 _LAST_NARROW, _LINE_NARROW = 0.1, 0.19  # in a column: of the last name, and a name takes two lines
@@ -96,15 +94,18 @@ def _name(ax: Axes, orders: Sequence[Point], peak: float) -> None:
     for number, (name, point) in enumerate(named):
         at = (min(marks) - 0.03 if narrow else max(marks) + 0.03), top - number * line
         ax.annotate(
-            _two_lines(name) if narrow else name, (point.intensity, point.operations_per_second / _TERA), at,
+            _in_lines(name) if narrow else name, (point.intensity, point.operations_per_second / _TERA), at,
             textcoords="axes fraction", fontsize=6.5, ha="right" if narrow else "left", va="center",
+            bbox={"boxstyle": "square,pad=0.1", "fc": "white", "ec": "none"},
             arrowprops={"arrowstyle": "-", "lw": 0.4, "color": GREY, "shrinkA": 1, "shrinkB": 2,
                         "relpos": (1.0 if narrow else 0.0, 0.5), "connectionstyle": "angle,angleA=0,angleB=90"},
         )  # fmt: skip
 
 
-def _two_lines(name: str) -> str:
-    return name.replace("+", "\n+") if "+" in name else name.replace(" and ", "\nand ")
+def _in_lines(name: str) -> str:
+    order, *more = name.split(" and ")
+    order = order.replace("+", "\n+") if len(order) > _LINE_CHARS else order
+    return "\nand ".join([order, *more])
 
 
 def _labels(orders: Sequence[Point], most: int) -> list[tuple[str, Point]]:

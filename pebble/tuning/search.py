@@ -28,10 +28,8 @@ _NEAR_TILE = 1.15  # a tile that looks worse than this times the best is not kep
 _EARLY = 2  # of those are simulated at once, in one way, so that there is an answer when somebody interrupts
 _FIRST = 16  # of what looks best, simulated in full
 _PARENTS, _CHILDREN, _ROUNDS = 3, 8, 6
-_FAR, _FAR_BASELINE = (
-    1.25,
-    2.0,
-)  # a named schedule that looks worse than this times the best is simulated only if all are
+# a named schedule that looks worse than this times the best is simulated only if all are
+_FAR, _FAR_BASELINE = 1.25, 2.0
 FREE_STEPS = 20_000_000  # steps of blocks that are simulated in a few seconds
 EFFORT_LINES = 200_000_000  # loads that simulations follow at most, for each second of the limit: 0.2 s of one core
 _LEAST_FINALISTS = 3
