@@ -14,7 +14,7 @@ from pebble.models.launches import MEASURED_DTYPE, ExportedFiles, Launches, expo
 from pebble.models.machine import Machine
 from pebble.reports.default_kernel import as_advised
 from pebble.reports.export import Exported, export, runs_on
-from pebble.reports.kernel_time import MILLI, SUSTAINED, UNSUSTAINED, floor_word, kernel_floor, time_notes
+from pebble.reports.kernel_time import MILLI, floor_word, kernel_floor, sustained_note, time_notes
 from pebble.reports.report import Report
 from pebble.reports.simulated_kernel import Bounded, SimulatedKernel, read_kernel, trace_bound
 from pebble.reports.target import MAX_SMS, chip_of, whole
@@ -132,7 +132,7 @@ class KernelAdvice(Report):
     @property
     def notes(self) -> tuple[str, ...]:
         """What a reader must know of the figures."""
-        return *time_notes(self.workload), UNSUSTAINED if self.best.sustained is None else SUSTAINED
+        return *time_notes(self.workload), sustained_note(self.best.sustained is not None, self.workload)
 
     def summary(self) -> str:
         best = self.best

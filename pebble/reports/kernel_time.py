@@ -42,13 +42,17 @@ CUT = (
     "where k is cut, times are less sure: of 40 single launches on an H200 23 are within 10 % "
     "(benchmarks/hardware/split_k.py)"
 )
-SUSTAINED = (
+_SUSTAINED = (
     f"sustained: run again and again at the chip's {LIMIT_WATTS:g} W, a model of a persistent TMA kernel fitted to one "
     "H200's matrix products; a kernel with one block a tile takes about 1.2 times as long; joules are of one launch, "
     f"modelled too; single launches of it after a pause take about {AFTER_A_PAUSE:g} of what is modelled, by the rates "
     "of older kernels"
 )
-UNSUSTAINED = (
+_SUSTAINED_ATTENTION = (
+    f"sustained: run again and again at the chip's {LIMIT_WATTS:g} W, a model fitted to one H200's matrix products and "
+    "exported attention; joules are of one launch, modelled too"
+)
+_UNSUSTAINED = (
     "ranked by single launches: sustained runs, which the power limit slows, were measured for bf16 on an H200 alone, "
     "and are modelled for bf16 and fp16 there and on an H100"
 )
@@ -57,6 +61,14 @@ UNSUSTAINED = (
 def time_notes(*workloads: Workload) -> tuple[str, ...]:
     """What a reader must know of the modelled times of these workloads."""
     return ESTIMATE, *([_OVERLAP] if any(kernel_family(workload).hides_phases for workload in workloads) else [])
+
+
+def sustained_note(modelled: bool, *workloads: Workload) -> str:
+    """What sustained times of these workloads are, or why there are none."""
+    if not modelled:
+        return _UNSUSTAINED
+    attention = all(kernel_family(workload).hides_phases for workload in workloads)
+    return _SUSTAINED_ATTENTION if attention else _SUSTAINED
 
 
 class TimedSchedule(NamedTuple):
@@ -281,7 +293,7 @@ def time_schedules(
         complete = False
     orders = sorted((result[i] for i in sorted(result)), key=_rank)
     said = kernel_notes(workload, kernel, [order.order for order in orders])
-    how = UNSUSTAINED if orders[0].sustained is None else SUSTAINED
+    how = sustained_note(orders[0].sustained is not None, workload)
     cut = [CUT] if kernel.config.execution.cuts_k else []
     notes = (*time_notes(workload), *cut, how, *said, *family.notes(residual))
     return Timing(workload, kernel, kernel_floor(workload, kernel), tuple(orders), notes, complete)

@@ -13,7 +13,7 @@ from pebble.models.machine import Machine
 from pebble.models.sm_constants import constants_of
 from pebble.models.tile_model import BARRIER_BYTES, KTile, TileModel, check_registers, tile_model
 from pebble.reports.kernel_notes import cut_note
-from pebble.reports.kernel_time import SUSTAINED, UNSUSTAINED
+from pebble.reports.kernel_time import sustained_note
 from pebble.reports.options import spelled_out
 from pebble.reports.report import Report
 from pebble.reports.target import MAX_SMS, chip_of, whole
@@ -271,7 +271,7 @@ def _ranked(workload: Workload, chip: Machine, sms: int, progress: Progress) -> 
     others = [timed for timed in others if _kernel(timed) != _kernel(best)]
     ranked = [best, *others]
     faster = [timed for timed in others if timed.seconds < _SAME * best.seconds]
-    notes = [ESTIMATE, UNSUSTAINED if best.sustained is None else SUSTAINED, *_in_part(ranked)]
+    notes = [ESTIMATE, sustained_note(best.sustained is not None, workload), *_in_part(ranked)]
     if faster:
         family = who.timer.family
         tile = family.tile_text(family.cut_tile(faster[0].advice.tile, workload))

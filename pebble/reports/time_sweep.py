@@ -10,13 +10,12 @@ from pebble.errors import InputError, UnknownNameError
 from pebble.models.machine import Machine
 from pebble.reports.kernel_time import (
     MILLI,
-    SUSTAINED,
-    UNSUSTAINED,
     TimedSchedule,
     fastest,
     floor_word,
     kernel_floor,
     power_of_kernel,
+    sustained_note,
     sustained_row,
     time_notes,
     time_row,
@@ -164,7 +163,7 @@ def time_sweep(
 
     steps = dict(each(step, list(range(len(values)))))
     done = tuple(steps[at] for at in range(len(values)))
-    how = SUSTAINED if all(item.best.sustained for item in done) else UNSUSTAINED
+    how = sustained_note(all(item.best.sustained for item in done), workload)
     return Sweep(workload, size, done, (*time_notes(workload), how))
 
 

@@ -151,7 +151,7 @@ class Chooser:
     def _of_the_file(self) -> list[Advice]:
         """With the tile and the stages that the file of `pebble export` is fastest with, where a chip has its own.
 
-        The model is of plain kernels, which prefer narrow tiles where the file's does not.
+        Under that tile alone the file overlaps exponentials and products; other tiles are timed as plain kernels.
         """
         kernel = self.timer.family.kernel
         tile = kernel.exported_tile(self.question.workload)

@@ -10,7 +10,7 @@ import pytest
 
 import pebble
 from pebble.models.machine import load_machine, machine_names
-from pebble.reports.kernel_time import UNSUSTAINED, TimedSchedule, time_schedules
+from pebble.reports.kernel_time import TimedSchedule, sustained_note, time_schedules
 from pebble.timing.modelled import ModelledTime
 from pebble.timing.power import BLOCK_A_TILE, LIMIT_WATTS, REFERENCE_MHZ, Power, Sustained, at_limit, power_of
 from pebble.workloads import Attention, Ffn, Gemm
@@ -131,6 +131,12 @@ def test_other_chips_and_types_say_that_nothing_was_measured() -> None:
         assert known == (sku in ("h100-sxm5-80gb", "h200-sxm-141gb"))
     assert power_of(H200, "fp8", H200.sms) is None and power_of(H200, "bf16", 100) is None
     result = pebble.time(pebble.Gemm(1024, 1024, 1024), ["row"], gpu="a40")
-    assert UNSUSTAINED in result.notes
+    assert sustained_note(False) in result.notes
     row = result.to_dict()["schedules"][0]
     assert row["sustained_ms"] is row["joules"] is row["l2_request_bytes"] is None
+
+
+def test_what_is_said_of_single_launches_is_of_products_alone() -> None:
+    product, attention = (sustained_note(True, w) for w in (Gemm(64, 64, 64), Attention(64, 64, 64)))
+    assert "after a pause take about 0.89" in product and "exported attention" in attention
+    assert "pause" not in attention and "one block a tile" not in attention
