@@ -38,7 +38,7 @@ _L2_SECTION_BYTES = 32 * 2**20
 _PARTIAL_BYTES = 4
 DECODED_ROWS = 64  # queries of heads that share keys, which an exported file takes as rows of one tile
 _DECODED_TILE = 16
-_MASKED_STEPS = 1  # fitted: benchmarks/hardware/fit_attention.py
+MASKED_STEPS = 1  # fitted: benchmarks/hardware/fit_attention.py
 _LOOKED_AT = 1024  # tiles of queries, to know how many keys one sees on the mean
 
 
@@ -154,7 +154,6 @@ class AttentionKernel(TableKernel):
 
     @classmethod
     def overlaps(cls, workload: Any, bm: int, bn: int) -> bool:
-        """Whether exponentials run beside products: so in the exported file under its own tile, where the GPU can."""
         tile = cls.exported_tile(workload) if cls.exported_template(workload) == AttentionKernel.template else None
         return tile is not None and (bm, bn) == (tile.bm, tile.bn)
 
@@ -236,7 +235,7 @@ class AttentionKernel(TableKernel):
             self._scores,
             self._shared_bytes,
             self._overlapped,
-            _MASKED_STEPS if self._overlapped and self.attention.causal else 0,
+            MASKED_STEPS if self._overlapped and self.attention.causal else 0,
         )
 
     def flash1(self) -> list[Phase]:

@@ -164,6 +164,11 @@ class TableKernel(ABC):
         return None
 
     @classmethod
+    def overlaps(cls, workload: Any, bm: int, bn: int) -> bool:
+        """Whether exponentials run beside products: so in an exported file under its own tile, where the GPU can."""
+        return False
+
+    @classmethod
     def exported_stages(cls, tile: TileShape) -> int:
         """The most stages that its exported file has use for: with a fourth, large tiles are slower when sustained."""
         return 3 if tile.bm * tile.bn >= 128 * 256 else 4

@@ -88,8 +88,10 @@ def measured(path: Path, hows: str, only_check: bool, against: str = "") -> list
         rows.append(row)
     if not only_check:
         timed = [launch for launch in launches if launch.how != "waves"]
-        calls = {name: call for name, call in problem.libraries().items() if against in name}
-        results = module.compared(timed, module.takers(calls), TIMED)
+        calls = module.takers({name: call for name, call in problem.libraries().items() if against in name})
+        if against and not calls:
+            raise SystemExit(f"--against {against}: got no call of that name that takes these operands.")
+        results = module.compared(timed, calls, TIMED)
         for row, result in zip(rows[: len(timed)], results, strict=True):
             row |= {name: round(value, 5) if isinstance(value, float) else value for name, value in result.items()}
         del timed
@@ -175,7 +177,7 @@ def main() -> int:
     parser.add_argument("--seconds", type=float, default=0.5, metavar="S", help="of a round (0.5)")
     parser.add_argument("--how", default=",".join(HOWS), metavar="A,B", help="of a product (free,even,waves)")
     parser.add_argument(
-        "--against", default="", metavar="NAME", help="only calls with such names, as flash_attention (with --no-ncu)"
+        "--against", default="", metavar="NAME", help="only calls with such names, as flash_attention; no DRAM bytes"
     )
     parser.add_argument("--match", default="*", metavar="GLOB", help="only the files with such names")
     args = parser.parse_args()
@@ -205,7 +207,7 @@ def main() -> int:
             wrong += float(row["error"]) > 0.01
             print(f"{path.stem}: {summary(row)}", flush=True)
         write(args.output, rows)
-    if not (args.no_ncu or args.check):
+    if not (args.no_ncu or args.check or args.against):
         there = {row["case"] for row in rows}
         found_bytes = bytes_of([path for path in paths if path.stem in there], args.how)
         for row in rows:

@@ -1,6 +1,6 @@
 """Blind rows of `pebble advise`: what it said of layers of no other row before they ran, and what they took.
 
-    python benchmarks/hardware/advised.py --write FOLDER --gpu h100-sxm5-80gb    # the files, and advised/predicted.csv
+    python benchmarks/hardware/advised.py --write FOLDER --gpu h100-sxm5-80gb    # a new round, of layers not yet there
     python benchmarks/gpu/run_exports.py FOLDER OUT.csv --how free               # on that GPU
     python benchmarks/hardware/advised.py --add OUT.csv --gpu h100-sxm5-80gb     # into advised/measured.csv
     python benchmarks/hardware/advised.py                                        # the table and its summary
@@ -67,7 +67,7 @@ Row = dict[str, str]
 
 
 def write(folder: Path, sku: str) -> None:
-    """Ask, write down and export."""
+    """Ask, write down and export: the layers of which nothing was said yet on this chip."""
     import pebble
     from pebble.cli import main as command
 

@@ -30,7 +30,7 @@ import pebble
 from pebble.families import kernel_family
 from pebble.models.machine import load_machine
 from pebble.models.rates import speeds_of
-from pebble.schedules.attention import _MASKED_STEPS
+from pebble.schedules.attention import MASKED_STEPS
 from pebble.schedules.execution import FREE
 from pebble.schedules.tile import TileShape
 from pebble.simulation import KernelConfig
@@ -126,11 +126,11 @@ def main() -> int:
     print(
         f"fitted on {len(fitted_on)} layers, {FITTED_ON}: {best[0]} steps more under a mask, an operation {best[1]:g}"
     )
-    print(f"in use: {_MASKED_STEPS} steps, {SOFTMAX_OPERATIONS:g}; modelled over measured:")
+    print(f"in use: {MASKED_STEPS} steps, {SOFTMAX_OPERATIONS:g}; modelled over measured:")
     print(f"{'table':<10}{'chip':<16}{'layer':<24}{'single':>8}{'sustained':>11}")
     ratios: dict[tuple[str, str], list[float]] = {}
     for layer in every:
-        single, again = layer.over_measured(_MASKED_STEPS, SOFTMAX_OPERATIONS)
+        single, again = layer.over_measured(MASKED_STEPS, SOFTMAX_OPERATIONS)
         print(f"{layer.table:<10}{layer.chip:<16}{layer.case:<24}{single:>8.3f}{again:>11.3f}")
         ratios.setdefault((layer.table, layer.chip), []).append(again)
     for (table, chip), some in ratios.items():

@@ -149,9 +149,9 @@ class Layers:
     def _ends(self, cell: Cell, a: int, b: int) -> list[Corners]:
         """w(s) from below at the first and the last layer of a strip, at each corner."""
         (mu, mus, x, xs), early, late = cell, self.first(a), self.first(b)
-        capacity, behind = SHARES - mu, self.behind(cell)
-        own, slope, more = _linear(capacity, x - late, x + xs - early)
-        other, falls, rises = _linear(capacity, behind - late, behind + xs + mus - early)
+        spare, behind = SHARES - mu, self.behind(cell)
+        own, slope, more = _linear(spare, x - late, x + xs - early)
+        other, falls, rises = _linear(spare, behind - late, behind + xs + mus - early)
         corners = [
             own + other + slope * e + more * v + falls * (xs + mus - e - v) + rises * v
             for e, v in ((0, 0), (xs, 0), (0, mus), (xs, mus))
@@ -166,13 +166,13 @@ class Layers:
     def near(self) -> float:
         """About what a slice moves at least, in floating point: the least of some points, which falls as S grows."""
         slices, top = self.slices, min(self.slices.rows, self.columns)
-        capacity, step = self.capacity / slices.width, ceil_div(max(1, top), _SAMPLED)
+        lines, step = self.capacity / slices.width, ceil_div(max(1, top), _SAMPLED)
         layers = np.arange(step, top + 1, step).astype(float)
-        held = np.array([min((1 - share) * capacity, slices.products) for share in _FREE])[:, None]
+        held = np.array([min((1 - share) * lines, slices.products) for share in _FREE])[:, None]
         # where little room is left what layers have rises steeply, and whole parts of S' matter; one is left at least
         lost, held = (
-            np.where(held < 0.9 * capacity, 0, _LOST * capacity / SHARES),
-            np.minimum(held, capacity - capacity / SHARES),
+            np.where(held < 0.9 * lines, 0, _LOST * lines / SHARES),
+            np.minimum(held, lines - lines / SHARES),
         )
         sums = []
         for share in _USED:  # D_1 of those that are not held
@@ -188,35 +188,33 @@ class Layers:
 
     def _near(self, layers: Floats, used: Floats, held: Floats) -> Floats:
         """Of w(s) what D_1, or D_2, adds, in floating point."""
-        capacity = self.capacity / self.slices.width
+        lines = self.capacity / self.slices.width
         d = np.maximum(0, used - 1 - (layers - 1) ** 2 / (4 * self.slices.square))
-        left = capacity - held
+        left = lines - held
         early = -np.log1p(-np.minimum(d / left, 0.5))
-        late = -np.log(left / capacity) + 2 * d / capacity - 1 + log(2)
-        h: Floats = np.where(
-            2 * d <= left, early, np.where(2 * d <= capacity, np.log(np.maximum(4 * d / left, 1)), late)
-        )
+        late = -np.log(left / lines) + 2 * d / lines - 1 + log(2)
+        h: Floats = np.where(2 * d <= left, early, np.where(2 * d <= lines, np.log(np.maximum(4 * d / left, 1)), late))
         return h * (1 if self.slices.doubled else 0.5)
 
 
-def _linear(capacity: int, low: int, high: int) -> tuple[int, int, int]:
+def _linear(spare: int, low: int, high: int) -> tuple[int, int, int]:
     """h from below at the least mu of a cell and the least d, its slope in d up to ``high``, and its slope in mu."""
     if low <= 0:
         return 0, 0, 0
-    rises = _ONE // capacity
-    if 2 * low <= capacity:
-        value = _ln_below(capacity) - _ln_above(capacity - low)
-        rises = _ONE // (capacity - low) - rises - 1
+    rises = _ONE // spare
+    if 2 * low <= spare:
+        value = _ln_below(spare) - _ln_above(spare - low)
+        rises = _ONE // (spare - low) - rises - 1
     elif 2 * low <= SHARES:
-        value = _ln_below(4 * low) - _ln_above(capacity)
+        value = _ln_below(4 * low) - _ln_above(spare)
     else:
-        value = _ln_below(SHARES) - _ln_above(capacity) + 2 * low * _ONE // SHARES - _ONE + _ln_below(2)
-    return value, min(_slope(capacity, low), _slope(capacity, high)), rises
+        value = _ln_below(SHARES) - _ln_above(spare) + 2 * low * _ONE // SHARES - _ONE + _ln_below(2)
+    return value, min(_slope(spare, low), _slope(spare, high)), rises
 
 
-def _slope(capacity: int, d: int) -> int:
-    if 2 * d <= capacity:
-        return _ONE // (capacity - d)
+def _slope(spare: int, d: int) -> int:
+    if 2 * d <= spare:
+        return _ONE // (spare - d)
     return _ONE // d if 2 * d <= SHARES else 2 * _ONE // SHARES
 
 

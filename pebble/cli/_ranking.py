@@ -56,7 +56,7 @@ def tell_patience_of(
 
 def simulations_per_order(kernel: SimulatedKernel, orders: Sequence[Any] = ()) -> float:
     """How many simulations an order takes where it runs free and through one LRU, too."""
-    return 1.0 + sum(_RUNS[name] for name in kernel.other_caches)
+    return 1.0 + sum(_RUNS[name] for name in kernel.alternatives)
 
 
 def _rounded(seconds: float) -> str:

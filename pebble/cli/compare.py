@@ -229,14 +229,14 @@ def _print_schedules(result: Comparison) -> None:
             f"{t.hit_rate:.1%}",
             f"{result.ratio(t.dram_bytes):.2f}",
             *([format_seconds(times[t.order], max(times.values())).split()[0]] if times else []),
-            *(f"{traffic[t.order] / scale:,.1f}" for traffic in result.other_caches.values()),
+            *(f"{traffic[t.order] / scale:,.1f}" for traffic in result.alternatives.values()),
             *([] if t.saved_bytes is None else [f"{t.saved_bytes / scale:,.1f}"]),
         ]
         for t, tied in ((tied[0], tied) for tied in result.equals)
     ]
     header = ["schedule", f"read {mb}", f"write {mb}", f"total {mb}", "L2 hit", "x bound"]
     header += [f"{'sustained' if again else 'modelled'} {unit}"] if times else []
-    header += [f"{_HEADS.get(name, name)} {mb}" for name in result.other_caches]
+    header += [f"{_HEADS.get(name, name)} {mb}" for name in result.alternatives]
     header += [f"saved {mb}"] if any(t.saved_bytes is not None for t in result.orders) else []
     print(_output.table(header, rows, keep=(f"total {mb}", "x bound")))
     for tied in result.equals:

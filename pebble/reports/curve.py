@@ -252,7 +252,9 @@ def _sizes(
     """Cache sizes from the largest tile of any schedule to more than all operands of one, evenly on a log axis."""
     width, least, most = workload.narrowest_bytes, sizes.least, sizes.most
     high = parse_size(most, "--to").to_bytes(width) if most else int(tiles[0].sum(dtype=np.int64)) * LINE_BYTES * 5 // 4
-    low = max(_LEAST_BYTES, near, policy.least_lines(max(int(lines.max()) for lines in tiles)) * LINE_BYTES)
+    low = max(
+        _LEAST_BYTES, min(near, high // 2), policy.least_lines(max(int(lines.max()) for lines in tiles)) * LINE_BYTES
+    )
     if least:
         low = parse_size(least, "--from").to_bytes(width)
     if not most:

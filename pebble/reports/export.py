@@ -158,14 +158,10 @@ def export(
         raise UnknownNameError("format", format, FORMATS, "pebble export --help")
     notes: tuple[str, ...] = ()
     if workload is None:
-        superfluous = [name for name, value in options.items() if value not in (None, False)]
+        extra = [name for name, value in options.items() if value not in (None, False)]
         own = own_schedule(schedule)
-        if not isinstance(own, FixedTable) or superfluous:
-            got = (
-                f"--{superfluous[0].replace('_', '-')}"
-                if superfluous and isinstance(own, FixedTable)
-                else "no workload"
-            )
+        if not isinstance(own, FixedTable) or extra:
+            got = f"--{extra[0].replace('_', '-')}" if extra and isinstance(own, FixedTable) else "no workload"
             raise InputError(
                 f"export: got {got}, expected SCHEDULE WORKLOAD and where it runs, or a saved table (.json) alone, "
                 "which says itself what it is for."

@@ -79,7 +79,7 @@ class Comparison(Report):
         What a reader must know of the assumptions.
     complete : bool
         False when the simulation was interrupted.
-    other_caches : mapping of str to mapping of str to int
+    alternatives : mapping of str to mapping of str to int
         What each schedule moves, in bytes, if one thing were otherwise: ``lru``, through one LRU of the nominal L2 size
         in place of the chip's own model; ``free`` in place of waves, or ``waves`` in place of free-running blocks.
     accumulator : str
@@ -106,7 +106,7 @@ class Comparison(Report):
     orders: tuple[Traffic, ...]
     notes: tuple[str, ...]
     complete: bool = True
-    other_caches: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
+    alternatives: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
     accumulator: str = "fp32"
     energy: str | None = None
     alternative_traffic: Mapping[str, Mapping[str, Traffic]] = field(default_factory=dict)
@@ -115,7 +115,7 @@ class Comparison(Report):
     ranking: Ranking | None = None
 
     question = "compare"
-    old_names = (("beside", "other_caches"),)
+    old_names = (("beside", "alternatives"),)
     table_keys = ("name", "dram_bytes", "ratio_to_lower_bound", "sustained_ms", "least_time_us")
 
     @property
@@ -154,7 +154,7 @@ class Comparison(Report):
     @property
     def lru_bytes(self) -> Mapping[str, int]:
         """What each schedule moves through one LRU of the nominal L2 size, where that is not the model."""
-        return self.other_caches.get("lru", {})
+        return self.alternatives.get("lru", {})
 
     def ratio(self, traffic_bytes: int) -> float:
         """Bytes over the trace bound."""
@@ -191,7 +191,7 @@ class Comparison(Report):
     @property
     def equals(self) -> tuple[tuple[Traffic, ...], ...]:
         """The simulated schedules, those that read, write and hit the same together, least traffic first."""
-        return self.together(lambda t: (t.hit_rate, *(traffic[t.order] for traffic in self.other_caches.values())))
+        return self.together(lambda t: (t.hit_rate, *(traffic[t.order] for traffic in self.alternatives.values())))
 
     def together(self, shown: Callable[[Traffic], Hashable]) -> tuple[tuple[Traffic, ...], ...]:
         """The simulated schedules, those alike in reads, writes and what else is shown together, least first."""
@@ -232,7 +232,7 @@ class Comparison(Report):
                 **(requested.to_json() if (requested := self.requested.get(t.order)) else dict.fromkeys(KEYS)),
                 **ranked_row(None if self.ranking is None else self.ranking.times.get(t.order)),
                 **({} if t.saved_bytes is None else {"saved_by_set_aside_bytes": t.saved_bytes}),
-                **{f"{name}_dram_bytes": traffic[t.order] for name, traffic in self.other_caches.items()},
+                **{f"{name}_dram_bytes": traffic[t.order] for name, traffic in self.alternatives.items()},
                 **({} if (least := self.least_seconds(t)) is None else {"least_time_us": least * MICRO}),
                 **({} if (energy := self.energy_of(t)) is None else energy.to_json()),
             }
@@ -353,18 +353,18 @@ def compare_kernels(
     if held_sums:
         notes.append(f"the bounds and the best schedule are for partial sums in fp32: {PARTIAL_SUMS}")
     done, others, requested, ranked, complete = simulate_all(workload, kernel, orders, residual, progress(len(orders)))
-    other_caches = {name: {t.order: by_name[t.order].dram_bytes for t in done} for name, by_name in others.items()}
+    alternatives = {name: {t.order: by_name[t.order].dram_bytes for t in done} for name, by_name in others.items()}
     if kernel.target.machine is not None and peak_dram(kernel.target.machine) is not None:
         notes.append(BYTES_ALONE)
     notes += what_counters_do_not_see(done)
     if separate is not None:
         notes += what_stays_in_the_cache(done, separate.bytes)
-    for name, there in other_caches.items() if done else ():
+    for name, there in alternatives.items() if done else ():
         if name == "lru":
             notes.append(what_lru_ranks_first(there))
         else:
             notes.append(what_execution_changes({t.order: t.dram_bytes for t in done}, name, there))
-    notes += what_drifts(workload, kernel, [t.order for t in done], "free MB" if "free" in other_caches else "")
+    notes += what_drifts(workload, kernel, [t.order for t in done], "free MB" if "free" in alternatives else "")
     if not complete:
         notes.append(f"interrupted after {len(done)} schedule{'s' * (len(done) != 1)}; the rest are missing")
     return Comparison(
@@ -378,7 +378,7 @@ def compare_kernels(
         orders=tuple(sorted(done, key=lambda t: t.dram_bytes)),
         notes=tuple(notes),
         complete=complete,
-        other_caches=other_caches,
+        alternatives=alternatives,
         accumulator=sums,
         energy=energy,
         alternative_traffic=others,

@@ -36,6 +36,7 @@ _OVERLAP = (
     "exponentials are timed beside products in the exported kernel's own tile on Hopper, elsewhere after them; fa2 and "
     "fa3 differ by the order of their blocks alone"
 )
+_NO_OVERLAP = "exponentials are timed after products; fa2 and fa3 differ by the order of their blocks alone"
 
 
 CUT = (
@@ -60,15 +61,22 @@ _UNSUSTAINED = (
 
 def time_notes(*workloads: Workload) -> tuple[str, ...]:
     """What a reader must know of the modelled times of these workloads."""
-    return ESTIMATE, *([_OVERLAP] if any(kernel_family(workload).hides_phases for workload in workloads) else [])
+    softmax = [_overlaps(workload) for workload in workloads if kernel_family(workload).hides_phases]
+    return ESTIMATE, *([_OVERLAP if any(softmax) else _NO_OVERLAP] if softmax else [])
+
+
+def _overlaps(workload: Workload) -> bool:
+    """Whether the exported kernel of its own tile computes exponentials beside products, where a chip can."""
+    kernel = kernel_family(workload).kernel
+    tile = kernel.exported_tile(workload)
+    return tile is not None and kernel.overlaps(workload, tile.bm, tile.bn)
 
 
 def sustained_note(modelled: bool, *workloads: Workload) -> str:
     """What sustained times of these workloads are, or why there are none."""
     if not modelled:
         return _UNSUSTAINED
-    attention = all(kernel_family(workload).hides_phases for workload in workloads)
-    return _SUSTAINED_ATTENTION if attention else _SUSTAINED
+    return _SUSTAINED_ATTENTION if all(map(_overlaps, workloads)) else _SUSTAINED
 
 
 class TimedSchedule(NamedTuple):

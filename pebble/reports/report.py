@@ -95,17 +95,15 @@ class Report(ABC):
     question = "pebble"  # the command that asks it
     table_keys: ClassVar[tuple[str, ...]] = ()  # keys of rows that a reader sees, those that there are; (): all
     bar_keys: ClassVar[tuple[str, ...]] = ()  # keys of numbers to draw as bars, the first that there is
-    old_names: ClassVar[
-        tuple[tuple[str, str], ...]
-    ] = ()  # deprecated names of attributes, and what they are called now
+    #: deprecated names of attributes, and what they are called now
+    old_names: ClassVar[tuple[tuple[str, str], ...]] = ()
 
     if not TYPE_CHECKING:  # a type checker is to refuse the old names
 
         def __getattr__(self, name):
-            new = dict(type(self).old_names).get(name)
-            if new is None:
-                raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
-            warnings.warn(f"{type(self).__name__}.{name} is called {new}", DeprecationWarning, stacklevel=2)
+            new = dict(type(self).old_names).get(name, name)
+            if new != name:
+                warnings.warn(f"{type(self).__name__}.{name} is called {new}", DeprecationWarning, stacklevel=2)
             return object.__getattribute__(self, new)
 
     @property

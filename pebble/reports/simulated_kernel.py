@@ -211,7 +211,7 @@ class SimulatedKernel:
         return f"{self.cache}, {self.config.execution.name}"
 
     @property
-    def other_caches(self) -> dict[str, KernelConfig]:
+    def alternatives(self) -> dict[str, KernelConfig]:
         """The same kernel with one thing otherwise, for a second column.
 
         ``lru`` beside the chip's own cache model: one LRU of the nominal size. ``free`` beside waves, where the speeds

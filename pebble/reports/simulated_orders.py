@@ -39,7 +39,7 @@ class Simulated(NamedTuple):
     """
 
     orders: list[Traffic]
-    other_caches: dict[str, dict[str, Traffic]]
+    alternatives: dict[str, dict[str, Traffic]]
     requested: dict[str, Requested]
     ranked: list[Ranked]
     complete: bool
@@ -49,8 +49,8 @@ def simulate_all(
     workload: Workload, kernel: SimulatedKernel, orders: Sequence[Any], residual: bool, show: Progress
 ) -> Simulated:
     """Simulate schedules, each walk once, in all cores; those that were done by then where it is interrupted."""
-    family, config, configs = kernel_family(workload), kernel.config, kernel.other_caches
-    other_caches: dict[str, dict[str, Traffic]] = {name: {} for name in configs}
+    family, config, configs = kernel_family(workload), kernel.config, kernel.alternatives
+    alternatives: dict[str, dict[str, Traffic]] = {name: {} for name in configs}
     traffic: dict[int, Traffic] = {}
     requested: dict[str, Requested] = {}
     ranked: dict[int, Ranked] = {}  # by walk: answers come in any order
@@ -75,7 +75,7 @@ def simulate_all(
             ranked[walk] = rank
             for i in walks[walk]:
                 requested |= {orders[i].name: wanted} if wanted else {}
-                for by_name, other in zip(other_caches.values(), others, strict=True):
+                for by_name, other in zip(alternatives.values(), others, strict=True):
                     by_name[orders[i].name] = replace(other, order=orders[i].name)
                 traffic[i] = replace(result, order=orders[i].name)  # last: what is in it is whole
                 show(orders[i].name)
@@ -83,7 +83,7 @@ def simulate_all(
         complete = False
     return Simulated(
         [traffic[i] for i in sorted(traffic)],
-        other_caches,
+        alternatives,
         requested,
         [ranked[walk] for walk in sorted(ranked)],
         complete,

@@ -246,9 +246,9 @@ def sweep(
     if cluster is not None and jobs is not None:
         raise InputError("--jobs: got it with --cluster, which has workers of its own; write --cluster local:N.")
     plan = plan_of(read_axes(source))
-    with SweepStore(store, resume) as store_of:
-        done = store_of.done() & plan.ids
-        work = _Work(plan.batches(done), store_of, retries)
+    with SweepStore(store, resume) as opened:
+        done = opened.done() & plan.ids
+        work = _Work(plan.batches(done), opened, retries)
         complete = True
         runner: Runner | None = None
         try:

@@ -32,7 +32,7 @@ from pebble.timing.modelled import ModelledTime
 from pebble.traces.program import Program
 
 OPERATION_JOULES, REQUEST_JOULES, FABRIC_JOULES, DRAM_JOULES = 0.70e-12, 20e-12, 20e-12, 69e-12
-SOFTMAX_OPERATIONS = 1.9
+SOFTMAX_OPERATIONS = 1.9  # joules of an operation of attention, with its exponentials, over those of a product's
 STATIC_WATTS, LIMIT_WATTS = 100.0, 700.0
 REFERENCE_MHZ = 1558.0
 BLOCK_A_TILE = 1.29  # cycles of a TMA kernel with one block a tile, over those of a persistent one

@@ -192,7 +192,7 @@ def _free(
         dram = float(of_groups[number])
         steps = [
             (
-                block_steps(phase) + (phase.masked_steps if rates.overlaps else 0),
+                (counts := block_steps(phase)) + (counts > 0) * (phase.masked_steps if rates.overlaps else 0),
                 _step(phase, sectors, rates, config.sms),
                 phase.prologue is not None,
             )

@@ -235,7 +235,7 @@ class Phase:
     overlapped : bool
         Exponentials of one step run beside products of another, on a chip that can.
     masked_steps : int
-        As so many steps more a block takes where exponentials overlap and a mask crosses its tiles.
+        As so many steps more a block that runs free takes where exponentials overlap and a mask crosses its tiles.
     """
 
     steps: Steps

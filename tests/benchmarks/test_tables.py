@@ -188,14 +188,14 @@ def test_constants_of_exported_attention_are_the_best_on_what_they_were_fitted_t
     every = list(script.layers())
     fitted_on = [layer for layer in every if (layer.table, layer.chip) == ("exports", script.FITTED_ON)]
     assert len(fitted_on) == 8
-    steps, softmax = script._MASKED_STEPS, script.SOFTMAX_OPERATIONS
+    steps, softmax = script.MASKED_STEPS, script.SOFTMAX_OPERATIONS
     used = script.error(fitted_on, steps, softmax)
     for near in ((steps - 1, softmax), (steps + 1, softmax), (steps, softmax - 0.2), (steps, softmax + 0.2)):
         assert used < script.error(fitted_on, *near)
     checks = [layer.over_measured(steps, softmax)[1] for layer in every if layer not in fitted_on]
     assert len(checks) >= 40 and all(abs(ratio - 1) < 0.07 for ratio in checks)
     page = " ".join((HARDWARE.parents[1] / "docs/time-model.rst").read_text().split())
-    assert f"takes {softmax:g} times the power" in page
+    assert f"takes {softmax:g} times the energy" in page
     exported = [layer.over_measured(steps, softmax)[1] for layer in every if layer.table == "exports"]
     near = sum(abs(ratio - 1) <= 0.05 for ratio in exported)
     assert (

@@ -123,5 +123,7 @@ def test_of_large_kernels_fewer_sizes_are_simulated_near_the_cache(
     fewest = run(capsys, *question)["capacities_bytes"]
     assert len(fewest) == FEWEST_POINTS + 1 < len(few) and few[-1] == fewest[-1]
     assert len(run(capsys, *question, "--points", "9")["capacities_bytes"]) in (9, 10)
+    monkeypatch.setattr("pebble.reports.curve._NEAR", 2)
+    assert run(capsys, *question, "--to", "192KiB")["capacities_bytes"][0] == 96 * 2**10  # below half of the cache
     monkeypatch.setattr("pebble.reports.curve._NEAR", 4)
     assert run(capsys, *question)["capacities_bytes"][0] == max(few[0], 2**17)

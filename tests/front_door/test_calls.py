@@ -340,8 +340,8 @@ def test_a_bound_by_name() -> None:
 
 def test_old_names_of_attributes_warn_and_work() -> None:
     compared = pebble.compare(pebble.Gemm(256, 256, 64), gpu="a40", schedules="row")
-    with pytest.warns(DeprecationWarning, match="Comparison.beside is called other_caches"):
-        assert compared.beside is compared.other_caches
+    with pytest.warns(DeprecationWarning, match="Comparison.beside is called alternatives"):
+        assert compared.beside is compared.alternatives
     patterns = pebble.coalesce(64)
     with pytest.warns(DeprecationWarning, match="is called result"):
         assert patterns.found is patterns.result

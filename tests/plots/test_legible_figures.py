@@ -47,7 +47,7 @@ def test_schedules_with_one_bar_share_it_and_its_name_says_so(found: Comparison)
 
 def test_a_bar_of_many_says_how_many(found: Comparison) -> None:
     alike = tuple(replace(found.orders[0], order=f"snake-strips-{i + 10}+sawtooth") for i in range(9))
-    ax = replace(found, orders=alike, other_caches={}).figure().axes[0]
+    ax = replace(found, orders=alike, alternatives={}).figure().axes[0]
     assert [label.get_text() for label in ax.get_yticklabels()] == ["snake-strips-10+sawtooth and 8 more"]
 
 
@@ -59,7 +59,7 @@ def test_equals_in_the_table_are_equals_in_the_figure(found: Comparison) -> None
 
 def test_bars_of_a_mark_of_their_own_stay_apart(found: Comparison) -> None:
     lru = {t.order: 1000 * place for place, t in enumerate(found.orders)}
-    ax = replace(found, other_caches={"lru": lru}).figure().axes[0]
+    ax = replace(found, alternatives={"lru": lru}).figure().axes[0]
     assert len(ax.get_yticks()) == len(found.orders)
 
 
@@ -69,7 +69,7 @@ def test_long_names_leave_the_bars_of_a_column_room(found: Comparison, points: i
     many = tuple(replace(first, order=f"separate:thunderkittens-{i % 10}+saw{i}") for i in range(60))
     lru = {t.order: first.dram_bytes + i for i, t in enumerate(many)}
     with looking(replace(COLUMN, points=points)):
-        figure = replace(found, orders=many, other_caches={"lru": lru}).figure()
+        figure = replace(found, orders=many, alternatives={"lru": lru}).figure()
     ax = figure.axes[0]
     labels = list(ax.get_yticklabels())
     at = boxes(figure, [*labels, *ax.texts])

@@ -267,6 +267,9 @@ def test_without_a_tile_attention_gets_the_one_of_the_fastest_kernel() -> None:
         found = pebble.export("fa2", workload, "triton", gpu="h100-sxm5-80gb")
         assert str(found.table.launch.tile) == tile
         assert any("fastest with" in note for note in found.notes)
+    for where, stages in (({"gpu": "h100-sxm5-80gb"}, 3), ({"gpu": "a100-sxm4-40gb"}, 2), ({"cache": "40MiB"}, 2)):
+        wide = pebble.export("fa2", Attention(256, 256, 128), "triton", sms=108, **where)
+        assert wide.table.launch.stages == stages, where
     assert "decode_kernel" in pebble.export("flash-decoding", decode, "triton", gpu="h100-sxm5-80gb").text
     with pytest.raises(InputError, match="no table"):
         pebble.export("flash-decoding", attention, "triton", gpu="h100-sxm5-80gb")

@@ -10,10 +10,10 @@ import pytest
 
 import pebble
 from pebble.models.machine import load_machine, machine_names
-from pebble.reports.kernel_time import TimedSchedule, sustained_note, time_schedules
+from pebble.reports.kernel_time import TimedSchedule, sustained_note, time_notes, time_schedules
 from pebble.timing.modelled import ModelledTime
 from pebble.timing.power import BLOCK_A_TILE, LIMIT_WATTS, REFERENCE_MHZ, Power, Sustained, at_limit, power_of
-from pebble.workloads import Attention, Ffn, Gemm
+from pebble.workloads import Attention, Ffn, Gemm, LatentAttention
 from pebble.workloads.workload import Workload
 
 H200 = load_machine("h200-sxm-141gb")
@@ -137,6 +137,10 @@ def test_other_chips_and_types_say_that_nothing_was_measured() -> None:
 
 
 def test_what_is_said_of_single_launches_is_of_products_alone() -> None:
-    product, attention = (sustained_note(True, w) for w in (Gemm(64, 64, 64), Attention(64, 64, 64)))
+    product, attention = (sustained_note(True, w) for w in (Gemm(64, 64, 64), Attention(256, 256, 64)))
     assert "after a pause take about 0.89" in product and "exported attention" in attention
+    few = Attention(1, 4096, 64), LatentAttention(4, 64, heads=2)  # kernels that overlap nothing
+    assert all(sustained_note(True, w) == product for w in few)
+    assert all("timed after products" in " ".join(time_notes(w)) for w in few)
+    assert "beside products" in " ".join(time_notes(Attention(256, 256, 64)))
     assert "pause" not in attention and "one block a tile" not in attention

@@ -170,16 +170,16 @@ def test_what_needs_the_future_or_speeds_is_refused() -> None:
 
 def test_compare_shows_both_and_says_whether_the_first_depends_on_it() -> None:
     result = pebble.compare(pebble.Gemm(2048, 2048, 2048), ["row", "grouped-4", "column"], gpu="h100-sxm5-80gb")
-    assert set(result.other_caches) == {"free", "lru"}
+    assert set(result.alternatives) == {"free", "lru"}
     alone = pebble.compare(
         pebble.Gemm(2048, 2048, 2048), ["row", "grouped-4", "column"], gpu="h100-sxm5-80gb", execution="free"
     )
-    assert {t.order: t.dram_bytes for t in alone.orders} == result.other_caches["free"]
-    assert alone.other_caches["waves"] == {t.order: t.dram_bytes for t in result.orders}
+    assert {t.order: t.dram_bytes for t in alone.orders} == result.alternatives["free"]
+    assert alone.alternatives["waves"] == {t.order: t.dram_bytes for t in result.orders}
     assert any(note.startswith("free MB:") for note in result.notes)
     assert any(note.startswith("waves MB:") for note in alone.notes)
     rows = result.to_dict()["schedules"]
-    assert [row["free_dram_bytes"] for row in rows] == [result.other_caches["free"][row["name"]] for row in rows]
+    assert [row["free_dram_bytes"] for row in rows] == [result.alternatives["free"][row["name"]] for row in rows]
 
 
 @given(
@@ -191,7 +191,7 @@ def test_no_order_moves_less_than_the_bound(m: int, n: int, k: int, order: str, 
     result = pebble.compare(
         pebble.Gemm(m, n, k, accumulate=accumulate), [order], gpu="h100-sxm5-80gb", sms=3, tile=tile
     )
-    assert min(result.other_caches["free"].values()) >= result.trace.bound.bytes
+    assert min(result.alternatives["free"].values()) >= result.trace.bound.bytes
     assert result.orders[0].dram_bytes >= result.trace.bound.bytes
 
 

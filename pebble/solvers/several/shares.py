@@ -185,17 +185,17 @@ def _expand(rules: Rules, ideals: Ideals, states: States, shares: Shares, s: int
         may = ZERO
         if states.now[RED] >> np.uint64(x) & ONE == ZERO:
             may = shares.early[x] & ~(done | single | shares.ancestors[t])
-        kept_out = may
+        subset = may
         while True:
-            tasks, rest = shares.ancestors[t] | kept_out, kept_out
+            tasks, rest = shares.ancestors[t] | subset, subset
             while rest:
                 tasks |= shares.ancestors[lowest(rest)]
                 rest &= rest - ONE
             if tasks & single == ZERO and not _own(rules, ideals, states, shares, s, t, tasks & ~done):
                 return False
-            if kept_out == ZERO:
+            if subset == ZERO:
                 break
-            kept_out = (kept_out - ONE) & may
+            subset = (subset - ONE) & may
     return True
 
 

@@ -283,11 +283,11 @@ def _step(rules: Rules, ideals: Ideals, states: States, s: int, i: int, task: in
             leaves, at = leaving(rules, states, q, red & ~rules.needs[task], lack, at)
             if at < 0:
                 return True
-        kept_out = may
+        subset = may
         while True:
             after[:] = now
             cost = signed(states.costs[s]) + _leave(rules, ideals, after, q, leaves)
-            cost += _fetch(rules, partial, after, q, fetch, must | kept_out)
+            cost += _fetch(rules, partial, after, q, fetch, must | subset)
             for p in range(RED, len(now)):
                 after[p] &= ~target
             after[RED + q] |= rules.needs[task]
@@ -298,11 +298,11 @@ def _step(rules: Rules, ideals: Ideals, states: States, s: int, i: int, task: in
                 return False
             if states.counts[MODE] == MATCHED:
                 move[TASK], move[SM], move[LEAVES] = task, q, signed(leaves)
-                move[FETCHES] = signed(must | kept_out)
+                move[FETCHES] = signed(must | subset)
                 return True
-            if kept_out == ZERO:
+            if subset == ZERO:
                 break
-            kept_out = (kept_out - ONE) & may
+            subset = (subset - ONE) & may
         if lack <= 0:
             return True
 
