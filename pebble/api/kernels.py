@@ -278,7 +278,7 @@ def coalesce(
     Examples
     --------
     >>> import pebble
-    >>> pebble.coalesce(8192).found.sectors, pebble.coalesce(8192, stride=2).found.sectors
+    >>> pebble.coalesce(8192).counted.sectors, pebble.coalesce(8192, stride=2).counted.sectors
     (1024, 2048)
     """
     from pebble.counters.coalescing import Pattern

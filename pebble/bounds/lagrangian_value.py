@@ -129,8 +129,8 @@ def _least_of_all(lines: Sequence[_Line], most: int) -> Decimal:
     results += [last.at(most)] if last.slope < 0 else []
     for item, other in pairwise(lines):
         if other.pieces > item.pieces + 1 and item.slope < 0 < other.slope:  # between them, where they meet
-            disjoint = _MATH.subtract(item.there, other.at(item.pieces))
-            steps = _MATH.divide(disjoint, _MATH.subtract(other.slope, item.slope))
+            distance = _MATH.subtract(item.there, other.at(item.pieces))
+            steps = _MATH.divide(distance, _MATH.subtract(other.slope, item.slope))
             results.append(_below(item.there, _times(steps, item.slope)))
     return min(results)
 

@@ -291,10 +291,10 @@ class PassBound(InWidths):
 
     def to_json(self) -> dict[str, Any]:
         """Plain data for ``--json``."""
-        texts = zip(self.cuttings, self.cuts, strict=True)
+        both = zip(self.cuttings, self.cuts, strict=True)
         fields = {
             "segments": self.segments,
-            "cuttings": [{**cutting.to_json(), "cuts": cuts} for cutting, cuts in texts],
+            "cuttings": [{**cutting.to_json(), "cuts": cuts} for cutting, cuts in both],
             "cells_not_whole_for_a_gap": self.grid.spare,
         }
         if self.grid.widths == ALIKE:

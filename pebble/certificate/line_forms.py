@@ -105,15 +105,15 @@ class Hidden:
         for n in range(1, most + 1):
             if n > MAX_STEPS:
                 raise RefusedError(at, f"more than {MAX_STEPS} segments would have to be looked at")
-            segments = entropy(length, n)
+            entropies = entropy(length, n)
             # no charge is below this floor, which is convex: once it does not fall and is no less, nothing follows
-            floor, above = _charge(Fraction(w * (n - 1)), mu, segments)
+            floor, above = _charge(Fraction(w * (n - 1)), mu, entropies)
             if before is not None and least is not None and floor >= max(before, least):
                 break
             before = above
             later = min(n - 1, (self.l - 1) // (length // n))
             moves = (n - 1 - later) * rho * self.partial + w * min(later * rho, Fraction(later + 1))
-            result[n] = _charge(moves, mu, segments)
+            result[n] = _charge(moves, mu, entropies)
             least = result[n][1] if least is None else min(least, result[n][1])
         return result
 
@@ -125,8 +125,8 @@ class Hidden:
         return firsts[0] + min(held[0], stored[0]), firsts[1] + min(held[1], stored[1])
 
 
-def _charge(moves: Fraction, mu: Fraction, segments: tuple[int, int]) -> Bounds:
-    low, high = (moves + mu * Fraction(x, 1 << BITS) for x in segments)
+def _charge(moves: Fraction, mu: Fraction, entropies: tuple[int, int]) -> Bounds:
+    low, high = (moves + mu * Fraction(x, 1 << BITS) for x in entropies)
     return low, high
 
 

@@ -81,9 +81,8 @@ def parts_of(workload: Workload) -> dict[str, SegmentTerm]:
         overlap = ((size["kernel"] + size["stride"] - 1) // size["stride"]) ** 2
         box = Box(pixels, size["out_channels"], taps, overlap)
         return {"convolution": SegmentTerm(box, pixels * size["out_channels"] * taps, 0)}
-    if (
-        not workload.separate_operands
-    ):  # a value (j, t) of the latent is met at t and, where it is a value too, at k + t
+    if not workload.separate_operands:
+        # a value (j, t) of the latent is met at t and, where it is a value too, at k + t
         m, k, f, l = workload.latent_sides
         return {"latent": SegmentTerm(Box(f, m, k + l, 2), workload.pairs * (k + l), workload.pairs)}
     m, k, f, l, cells = chain_of(workload)

@@ -126,9 +126,8 @@ class _Band:
         shape, extent, w = self.shape, self.extent, widths.read
         if self.wider:
             p, state = widths.partial, extent * shape.state * widths.state
-            comes = w * extent * self.wider + self.enter.footprint(
-                extent, widths=(w, p, w, w)
-            )  # gate and up are one by now
+            comes = w * extent * self.wider  # gate and up are one by now
+            comes += self.enter.footprint(extent, widths=(w, p, w, w))
             later = p * extent * self.second + self._works(widths, extent, self.block, True)
             return state + max(self._works(widths, extent, self.wider, True), comes, later)
         rows, cols = (extent, self.block) if self.rows_side else (self.block, extent)
@@ -152,11 +151,8 @@ class _Band:
         u, (of_a, of_y) = shape.streams, shape.columns(widths)
         most = extent * max(of_a + widths.hidden * u, of_y + w) + w
         for corner, held, of in (
-            (
-                self.enter,
-                of_a,
-                (w, widths.hidden, w, w),
-            ),  # columns of A go, initialised columns of H come, B is the pivot
+            # columns of A go, initialised columns of H come, B is the pivot
+            (self.enter, of_a, (w, widths.hidden, w, w)),
             (self.leave, of_y, (widths.partial, w, w, w)),  # complete ones go, columns of Y come, D is the pivot
         ):
             turned = Corner(corner.group, corner.turned, 0)

@@ -111,8 +111,8 @@ class _Proof:
         over, under = (s - 1) ** 2 + 4 * self.grid.pair, 4 * self.grid.pair * self.capacity
         return -(-over * self.grid.streamed * SHARES // under)
 
-    def strip(self, first: int, last: int, is_moved: bool) -> _Strip:
-        further = (0, self.grid.rows) if is_moved else (0,)
+    def strip(self, first: int, last: int, follow: bool) -> _Strip:
+        further = (0, self.grid.rows) if follow else (0,)
         return _Strip(last + 1 - first, tuple((self.begins(first + r), self.begins(last + r)) for r in further))
 
     def runs(self) -> Iterator[tuple[int, int, bool]]:
@@ -122,8 +122,8 @@ class _Proof:
         while highest and (highest - 1) ** 2 // (4 * grid.pair) + 1 > grid.products // 2:
             highest -= 1
         own = min(highest, grid.rows)
-        is_moved = max(0, min(own, highest - grid.rows)) if grid.cells else 0
-        for low, high, follow in ((1, is_moved, True), (is_moved + 1, own, False)):
+        followed = max(0, min(own, highest - grid.rows)) if grid.cells else 0
+        for low, high, follow in ((1, followed, True), (followed + 1, own, False)):
             if low > high:
                 continue
             size, grown = high + 1 - low, self.begins(high + (grid.rows if follow else 0)) - self.begins(low)

@@ -66,7 +66,7 @@ def run(args: argparse.Namespace) -> int:
     ]
     print(_output.table(["", "requests", "sectors", "a request", "used"], rows))
     print()
-    counts = result.result
+    counts = result.counted
     _output.say(
         f"any pattern of so many values takes {counts.least_sectors:,} to {counts.most_sectors:,} sectors of 32 bytes: "
         "every byte once, or a sector a value"

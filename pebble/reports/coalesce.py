@@ -21,22 +21,22 @@ class CoalescingReport(Report):
 
     Attributes
     ----------
-    result : Coalescing
+    counted : Coalescing
         Requests, sectors, and their bounds.
     contiguous : Coalescing
         The same values by full warps side by side.
     """
 
-    result: Coalescing
+    counted: Coalescing
     contiguous: Coalescing
 
     question = "coalesce"
-    old_names = (("found", "result"),)
+    old_names = (("found", "counted"),)
 
     @property
     def pattern(self) -> Pattern:
         """What was asked."""
-        return self.result.pattern
+        return self.counted.pattern
 
     @property
     def first_request_bytes(self) -> list[int]:
@@ -44,7 +44,7 @@ class CoalescingReport(Report):
         return [int(place) for place in first_request(self.pattern)]
 
     def summary(self) -> str:
-        f = self.result
+        f = self.counted
         return (
             f"{f.requests:,} requests, {f.sectors:,} sectors ({format_ratio(f.sectors_per_request)} a request), "
             f"{f.efficiency:.1%} of the bytes moved are asked for"
@@ -60,7 +60,7 @@ class CoalescingReport(Report):
                 "sectors_per_request": item.sectors_per_request,
                 "efficiency": item.efficiency,
             }
-            for name, item in (("pattern", self.result), ("contiguous", self.contiguous))
+            for name, item in (("pattern", self.counted), ("contiguous", self.contiguous))
         ]
 
     def document(self) -> dict[str, Any]:
@@ -71,12 +71,12 @@ class CoalescingReport(Report):
                 "offset_bytes": p.offset_bytes, "pitch": p.row_values,
                 "threads": list(p.threads) if p.threads else None, "each": list(p.each),
             },
-            "requests": self.result.requests,
-            "sectors": self.result.sectors,
-            "sectors_per_request": self.result.sectors_per_request,
-            "efficiency": self.result.efficiency,
-            "least_sectors": self.result.least_sectors,
-            "most_sectors": self.result.most_sectors,
+            "requests": self.counted.requests,
+            "sectors": self.counted.sectors,
+            "sectors_per_request": self.counted.sectors_per_request,
+            "efficiency": self.counted.efficiency,
+            "least_sectors": self.counted.least_sectors,
+            "most_sectors": self.counted.most_sectors,
             "contiguous": {"requests": self.contiguous.requests, "sectors": self.contiguous.sectors},
             "first_request_bytes": self.first_request_bytes,
         }  # fmt: skip
@@ -91,7 +91,7 @@ class CoalescingReport(Report):
         """The first request, and sectors against the distance of lanes."""
         from pebble.plots.ncu import coalescing_figure
 
-        return coalescing_figure(self.result, self.summary())
+        return coalescing_figure(self.counted, self.summary())
 
 
 def coalesced(pattern: Pattern) -> CoalescingReport:

@@ -343,7 +343,7 @@ def test_old_names_of_attributes_warn_and_work() -> None:
     with pytest.warns(DeprecationWarning, match="Comparison.beside is called alternatives"):
         assert compared.beside is compared.alternatives
     patterns = pebble.coalesce(64)
-    with pytest.warns(DeprecationWarning, match="is called result"):
-        assert patterns.found is patterns.result
+    with pytest.warns(DeprecationWarning, match="is called counted"):
+        assert patterns.found is patterns.counted
     with pytest.raises(AttributeError, match="no attribute 'kept'"):
         _ = compared.kept
