@@ -11,65 +11,7 @@ from typing import Any, Protocol, runtime_checkable
 from pebble.errors import InputError
 from pebble.graphs import shapes
 from pebble.graphs.graph import Builder, Graph, Shape, Use, View, masked, use
-
-_VIEWS = frozenset(
-    """
-    view reshape transpose permute t numpy_T expand expand_as unsqueeze squeeze slice select narrow flatten
-    unflatten contiguous detach alias lift_fresh_copy dropout feature_dropout alpha_dropout movedim moveaxis
-    swapaxes swapdims view_as reshape_as mT mH adjoint _unsafe_view _reshape_alias broadcast_to diagonal clone
-    positive real view_as_real view_as_complex native_dropout data detach_ lift expand_copy view_copy squeeze_copy
-    unsqueeze_copy
-    """.split()  # noqa: SIM905
-)
-_PIECES = {"split", "split_with_sizes", "chunk", "unbind", "tensor_split", "hsplit", "vsplit"}
-_NOTHING = frozenset(
-    """
-    sym_size sym_numel sym_stride size _assert_async _assert_scalar sym_constrain_range sym_constrain_range_for_size
-    _assert_tensor_metadata
-    """.split()  # noqa: SIM905
-)
-_CREATES = frozenset(
-    """
-    zeros ones full empty arange rand randn randint linspace eye zeros_like ones_like full_like empty_like rand_like
-    randn_like new_zeros new_ones new_full new_empty scalar_tensor
-    """.split()  # noqa: SIM905
-)
-_NORMS = frozenset(
-    """
-    layer_norm batch_norm group_norm instance_norm rms_norm _fused_rms_norm native_layer_norm
-    """.split()  # noqa: SIM905
-)
-_NORMS |= frozenset(
-    """
-    native_group_norm native_batch_norm _native_batch_norm_legit local_response_norm
-    """.split()  # noqa: SIM905
-)
-_REDUCTIONS = frozenset(
-    """
-    sum mean amax amin max min var std norm argmax argmin prod all any logsumexp linalg_vector_norm linalg_norm
-    cross_entropy_loss frobenius_norm var_mean std_mean cumsum cumprod logcumsumexp adaptive_avg_pool1d
-    adaptive_avg_pool2d adaptive_avg_pool3d mse_loss l1_loss smooth_l1_loss huber_loss kl_div cosine_similarity topk
-    sort aminmax median cosine_embedding_loss triplet_margin_loss hinge_embedding_loss pairwise_distance
-    """.split()  # noqa: SIM905
-)
-_ELEMENTWISE = frozenset(
-    """
-    add sub rsub mul div pow neg abs exp log sqrt rsqrt reciprocal sin cos tan tanh sigmoid relu relu6 gelu silu
-    mish elu selu celu softplus softsign hardtanh hardswish hardsigmoid leaky_relu prelu clamp clamp_min clamp_max
-    minimum maximum erf floor ceil round sign square bitwise_not logical_not logical_and logical_or eq ne lt le gt
-    ge to _to_copy type_as addcmul addcdiv lerp log1p expm1 log2 exp2 log10 log_sigmoid glu cat stack concat
-    concatenate logit atan atan2 sinh cosh asin acos remainder fmod floor_divide true_divide bitwise_and bitwise_or
-    roll flip logaddexp hypot trunc isnan isinf isfinite tanhshrink softshrink hardshrink threshold pixel_shuffle
-    pixel_unshuffle channel_shuffle repeat repeat_interleave tile nan_to_num float half bfloat16 double int long
-    bool conj_physical complex polar sgn binary_cross_entropy bce_with_logits multiply divide subtract negative
-    absolute clip greater less greater_equal less_equal not_equal fix
-    """.split()  # noqa: SIM905
-)
-_SOFTMAX = {"softmax", "_softmax", "log_softmax", "_log_softmax", "_safe_softmax"}
-_POOLS = {"max_pool1d", "max_pool2d", "max_pool3d", "avg_pool1d", "avg_pool2d", "avg_pool3d", "max_pool2d_with_indices"}
-_CHOOSES = {"embedding", "index_select", "gather", "index", "take_along_dim", "take", "masked_select", "grid_sampler"}
-_CONVOLUTIONS = {"conv1d", "conv2d", "conv3d", "convolution"}
-_TRANSPOSED = {"conv_transpose1d", "conv_transpose2d", "conv_transpose3d"}
+from pebble.graphs.operators import CHOOSES, CONVOLUTIONS, CREATES, NOTHING, PIECES, POOLS, VIEWS, kind_of
 
 
 @runtime_checkable
@@ -150,15 +92,15 @@ class _Reader:
             self._item(node)
             return
         sources = [item for item in _nodes((node.args, node.kwargs)) if item.name in self.builder.views]
-        if name in _NOTHING or not (_is_tensor(value) or isinstance(value, tuple | list)):
+        if name in NOTHING or not (_is_tensor(value) or isinstance(value, tuple | list)):
             return
         first = self.builder.views[sources[0].name] if sources else None
-        if name in _PIECES and first is not None:
+        if name in PIECES and first is not None:
             parts = [part for part in value if _is_tensor(part)]
             names = [f"{node.name}.{i}" for i in range(len(parts))]
             self.builder.pieces(names, first, [_shape(part) for part in parts])
             return
-        if first is not None and name in _VIEWS and _same_type(value, first):
+        if first is not None and name in VIEWS and _same_type(value, first):
             result = value[0] if isinstance(value, tuple | list) else value
             self.builder.view(node.name, first, _shape(result))
             for i, part in enumerate(value if isinstance(value, tuple | list) else ()):
@@ -211,7 +153,7 @@ class _Reader:
     def _kind(self, node: Any, name: str, sources: Sequence[View], out: str) -> tuple[str, list[Use], Any, bool]:
         """What kind of operation it is ('' for one that is not known), what it reads, and its workload."""
         everything = [use(view) for view in sources]
-        if name in _CREATES or name in ("fill_", "zero_"):
+        if name in CREATES or name in ("fill_", "zero_"):
             return "creation", [], None, True
         if name in _MAKERS:
             kind, operands, workload, counted = _MAKERS[name](self._view, node, out)
@@ -220,7 +162,7 @@ class _Reader:
             return kind, reads, workload, counted
         if name == "scaled_dot_product_attention":
             return self._attention(node, sources, out)
-        if name in _CHOOSES:  # all indices may be the same
+        if name in CHOOSES:  # all indices may be the same
             row = sources[0].shape[-1] if name == "embedding" and sources[0].shape else 1
             return "indexing", [use(sources[0], row), *(use(view) for view in sources[1:])], None, True
         if name == "where":  # of each place one of the two
@@ -232,18 +174,9 @@ class _Reader:
             return "elementwise", everything[1:], None, True
         if name in ("masked_fill", "triu", "tril"):
             return "elementwise", [*map(masked, sources[:1]), *everything[1:]], None, True
-        if name in _POOLS:
+        if name in POOLS:
             return "pooling", [use(sources[0], _pooled(node, sources[0]))], None, True
-        for names, kind in (
-            (_NORMS, "norm"),
-            (_SOFTMAX, "softmax"),
-            (_REDUCTIONS, "reduction"),
-            (_ELEMENTWISE, "elementwise"),
-            (_TRANSPOSED, "convolution"),
-        ):
-            if name in names or name.removesuffix("_") in names:
-                return kind, everything, None, True
-        return "", everything, None, True
+        return kind_of(name), everything, None, True
 
     def _view(self, item: Any) -> View:
         return self.builder.views[item.name]
@@ -301,7 +234,7 @@ _MAKERS: dict[str, Callable[[_Look, Any, str], _Made]] = {
     **dict.fromkeys(("matmul", "mm", "bmm", "mv", "dot", "__matmul__"), _matmul),
     **dict.fromkeys(("addmm", "baddbmm", "addmv"), _added),
     "einsum": _einsum,
-    **dict.fromkeys(_CONVOLUTIONS, _convolution),
+    **dict.fromkeys(CONVOLUTIONS, _convolution),
 }
 
 

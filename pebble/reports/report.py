@@ -4,7 +4,6 @@ for a script, a figure.
 
 from __future__ import annotations
 
-import warnings
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from html import escape
@@ -13,6 +12,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import pebble
 from pebble.errors import InputError
 from pebble.models.machine import Machine
+from pebble.system.renamed import Renamed
 from pebble.units import format_ratio
 
 if TYPE_CHECKING:
@@ -86,7 +86,7 @@ def header(command: str, machine: Machine | None = None) -> dict[str, Any]:
     return result
 
 
-class Report(ABC):
+class Report(Renamed, ABC):
     """The answer to one question.
 
     ``str`` gives a line, a notebook shows a table, ``to_dict`` has everything, ``to_frame`` one row per schedule.
@@ -95,16 +95,6 @@ class Report(ABC):
     question = "pebble"  # the command that asks it
     table_keys: ClassVar[tuple[str, ...]] = ()  # keys of rows that a reader sees, those that there are; (): all
     bar_keys: ClassVar[tuple[str, ...]] = ()  # keys of numbers to draw as bars, the first that there is
-    #: deprecated names of attributes, and what they are called now
-    old_names: ClassVar[tuple[tuple[str, str], ...]] = ()
-
-    if not TYPE_CHECKING:  # a type checker is to refuse the old names
-
-        def __getattr__(self, name):
-            new = dict(type(self).old_names).get(name, name)
-            if new != name:
-                warnings.warn(f"{type(self).__name__}.{name} is called {new}", DeprecationWarning, stacklevel=2)
-            return object.__getattribute__(self, new)
 
     @property
     def machine(self) -> Machine | None:

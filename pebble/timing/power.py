@@ -19,7 +19,6 @@ check. What a chip draws besides, :math:`P_0`, and the square were not fitted bu
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from typing import NamedTuple
@@ -28,6 +27,7 @@ from pebble.models.gpcs import Gpcs, gpcs_of
 from pebble.models.machine import Machine
 from pebble.simulation import KernelConfig
 from pebble.simulation.merging import COPY_ENGINE, Requested, Shared
+from pebble.system.renamed import Renamed
 from pebble.timing.modelled import ModelledTime
 from pebble.traces.program import Program
 
@@ -68,7 +68,7 @@ class Power(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Sustained:
+class Sustained(Renamed):
     """A kernel run again and again; modelled.
 
     Attributes
@@ -90,11 +90,7 @@ class Sustained:
     at_limit: bool
     requested: Requested
 
-    @property
-    def asked(self) -> Requested:
-        """As ``requested``, its name since; deprecated."""
-        warnings.warn("Sustained.asked is called requested", DeprecationWarning, stacklevel=2)
-        return self.requested
+    old_names = (("asked", "requested"),)
 
     @property
     def total_joules(self) -> float:
