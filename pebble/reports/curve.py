@@ -21,6 +21,7 @@ from pebble.reports.schedule_names import Schedules, named_schedules
 from pebble.reports.simulated_kernel import KernelOptions, SimulatedKernel, bounded, held_by_trace
 from pebble.reports.target import whole
 from pebble.simulation import ScheduleCurve, curve_of
+from pebble.system.parallel import cores, each
 from pebble.traces import LINE_BYTES
 from pebble.tuning.worth import line_loads, walk_alike
 from pebble.units import MAX_SIZE, format_bytes, format_capacity, parse_size
@@ -33,7 +34,7 @@ if TYPE_CHECKING:
     from pebble.plots.curve import Curves
 
 MOST_POINTS = 4096
-POINTS, SIMULATED_POINTS, FEWEST_POINTS = 48, 24, 6  # cache sizes that are drawn where nobody says how many
+POINTS, SIMULATED_POINTS, FEWEST_POINTS = 48, 24, 5  # cache sizes that are drawn where nobody says how many
 _MOST_LINES = 8e9  # loaded in all simulations: about ten seconds on two cores; beyond, fewer sizes are simulated
 _LEAST_BYTES = 2**16
 _NEAR = 32  # of few sizes the least is this part of the cache
@@ -205,24 +206,42 @@ def traffic_curve(
     capacities = sorted({*cache_sizes, config.cache_bytes})
     if len(capacities) > MOST_POINTS:
         raise InputError(f"curve: got {len(capacities)} capacities, expected at most {MOST_POINTS}.")
-    bounds = tuple(bounded(workload, held_by_trace(workload, kernel, c)).bound for c in capacities)
-    lines = [c // LINE_BYTES for c in capacities]
-    seen: dict[Hashable, ScheduleCurve] = {}
-    curves = []
+    walks: dict[Hashable, list[Any]] = {}
+    for schedule in orders:
+        walks.setdefault(family.walk(workload, schedule, config), []).append(schedule)
+
+    bounds: dict[int, LowerBound] = {}
+
+    def answer(schedule: Any) -> ScheduleCurve | None:
+        """The curve of an order; of None the bounds that are not there yet."""
+        if schedule is None:
+            for c in capacities:
+                bounds[c] = bounds.get(c) or bounded(workload, held_by_trace(workload, kernel, c)).bound
+            return None
+        trace = family.trace(workload, schedule, config, residual)
+        return curve_of(schedule.name, trace, config.policy, [c // LINE_BYTES for c in capacities])
+
+    alike = list(walks.values())[::-1]  # `row`, which misses most and takes longest, is the last that is named
+    side_by_side = None if len(walks) >= cores() else 1  # of fewer orders the sizes are
+    curves: list[ScheduleCurve] = []
     complete = True
     try:
-        for schedule in orders:
-            key = family.walk(workload, schedule, config)
-            if key not in seen:
-                trace = family.trace(workload, schedule, config, residual)
-                seen[key] = curve_of(schedule.name, trace, config.policy, lines)
-            curves.append(replace(seen[key], name=schedule.name))
-            progress(schedule.name)
+        for at, result in each(answer, [None, *(same[0] for same in alike)], side_by_side):
+            if result is None:
+                continue
+            for schedule in alike[at - 1]:
+                curves.append(replace(result, name=schedule.name))
+                progress(schedule.name)
     except KeyboardInterrupt:
+        if not curves and len(bounds) < len(capacities):
+            raise
         complete = False
+        answer(None)
     at = capacities.index(config.cache_bytes)
-    curves.sort(key=lambda c: c.dram_bytes[at])
-    return CurveReport(workload, kernel, tuple(capacities), bounds, tuple(curves), complete)
+    place = {schedule.name: number for number, schedule in enumerate(orders)}
+    curves.sort(key=lambda c: (c.dram_bytes[at], place[c.name]))
+    below = tuple(bounds[c] for c in capacities)
+    return CurveReport(workload, kernel, tuple(capacities), below, tuple(curves), complete)
 
 
 def simulations(
