@@ -28,7 +28,7 @@ from pebble.errors import InputError, UnknownNameError, check_text
 from pebble.schedules.kernel import Product, TableKernel, Work
 from pebble.schedules.orders import ALL_ORDERS, OrderParams, parse_order
 from pebble.schedules.tables.table import Blocks, Launch, TileTable
-from pebble.schedules.tile import Tiles, TileShape, product_bytes
+from pebble.schedules.tile import Tiles, TileShape, joins_tiles, product_bytes
 from pebble.traces import READ, WRITE, Layout, OperandTiles
 from pebble.traces.layout import Index
 from pebble.traces.program import Flags, Group, Phase, Steps, Walk
@@ -236,8 +236,13 @@ class FfnKernel(TableKernel):
         finish = Steps([*reads, y], (READ,) * len(reads) + (WRITE,))
         touched = (self.h.along(rows), self.w2.down(cols))
         steps = Steps(touched, (READ, READ), walk)
-        shared = product_bytes(self.tile, self.ffn.in_bytes)
-        return Phase(steps, epilogue=finish, after=after, flops=self._step_flops, shared_bytes=shared)
+        bm, bn, bk = self.tile.bm, self.tile.bn, self.tile.bk
+        shared, paired = product_bytes(self.tile, self.ffn.in_bytes), 0
+        if joins_tiles(self.ffn.up_products, bm, bn):
+            paired = product_bytes(TileShape(bm, 2 * bn, bk), self.ffn.in_bytes) // 2
+        return Phase(
+            steps, epilogue=finish, after=after, flops=self._step_flops, shared_bytes=shared, paired_bytes=paired
+        )  # fmt: skip
 
     def _units(self, operand: OperandTiles, rows: Index, cols: Index) -> list[Index]:
         """Units of BK columns under a tile of BN columns; beyond the edge there is none."""

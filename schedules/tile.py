@@ -17,6 +17,7 @@ from pebble.workloads import Gemm, check_dimension
 
 _MAX_TILE = 1 << 16
 _ROWS_AT_ONCE, _COLS_AT_ONCE = 64, 256  # of a tensor-core instruction of compute capability 9.0
+_MOST_SUMS = 128 * 256  # values of a tile whose sums fill the registers of two warp groups
 
 
 @dataclass(frozen=True)
@@ -112,6 +113,13 @@ def product_bytes(tile: TileShape, element_bytes: int, products: int = 1) -> int
     """
     reads = products * operand_reads(tile.bm, tile.bn, tile.bk)
     return element_bytes * (reads + tile.bk * (tile.bm + products * tile.bn))
+
+
+def joins_tiles(up_sums: int, bm: int, bn: int) -> bool:
+    """Whether an exported file takes two tiles of an FFN's down product as one: of a gated one, whose up product has
+    two sums in registers where its down product has one.
+    """
+    return up_sums == 2 and 2 * bm * bn <= _MOST_SUMS
 
 
 Tiles = NDArray[np.int32]  # shape (tiles, 2): tile row, tile column

@@ -89,7 +89,7 @@ def modelled(key: Key, dram_bytes: int | None = None) -> tuple[float, int] | Non
         kernel = asked(dict(key))
         if kernel is None:
             return None
-        plain = replace(sustained_rates(kernel.machine, kernel.workload.dtype), overlaps=False)
+        plain = replace(sustained_rates(kernel.machine, kernel.workload.dtype), exported=False)
     except InputError:  # a chip whose clock is not known
         return None
     program = kernel.family.program(kernel.workload, kernel.schedule, kernel.config)

@@ -74,7 +74,7 @@ def launches(family: str) -> list[Launch]:
                 kernels[key] = (
                     program,
                     kernel.config,
-                    replace(sustained_rates(kernel.machine, row["dtype"]), overlaps=False),
+                    replace(sustained_rates(kernel.machine, row["dtype"]), exported=False),
                     traffic[key],
                 )
             results.append(Launch(*kernels[key], float(row["milliseconds"]) / 1e3))

@@ -93,6 +93,6 @@ def _print(report: CurveReport) -> None:
     print(_output.table(["schedule", *names], rows, keep=[name for name in names if name.endswith("*")]))
     _output.say("* the cache of the GPU or of --cache; the bound is for each cache and what the blocks keep on the SMs")
     if not report.complete:
-        _output.say(f"note: interrupted; the rest was not simulated")
+        _output.say("note: interrupted; the rest was not simulated")
     for note in report.notes:
         _output.say(f"note: {note}")

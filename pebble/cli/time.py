@@ -181,7 +181,7 @@ def _print(result: Timing, short: bool, left_out: int) -> None:
     print()
     hidden = _print_orders(result, ranking, unit, short)
     if not result.complete:
-        _output.say(f"note: interrupted; the rest was not simulated")
+        _output.say("note: interrupted; the rest was not simulated")
     if short:
         print_trust(ranking, hidden, left_out, "notes")
     else:

@@ -19,7 +19,7 @@ from pebble.simulation.merging import KEYS
 from pebble.system.parallel import each
 from pebble.timing.floor import TITLES, TimeFloor, time_floor
 from pebble.timing.modelled import ModelledTime
-from pebble.timing.power import AFTER_A_PAUSE, LIMIT_WATTS, Power, Sustained, power_of, sustained_if_measured
+from pebble.timing.power import AFTER_A_PAUSE, LIMIT_WATTS, Power, Sustained, both_times, power_of
 from pebble.timing.sustained import Rates, sustained_rates
 from pebble.timing.waves import modelled_time
 from pebble.tuning.advisors.ours import most_lines
@@ -230,7 +230,7 @@ def time_schedule(
     """
     program = kernel_family(workload).program(workload, schedule, kernel.config, residual)
     time = modelled_time(program, kernel.config, rates, most_lines=most_lines(program) if in_part else None)
-    return TimedSchedule(schedule.name, time, sustained_if_measured(program, kernel.config, time, power))
+    return TimedSchedule(schedule.name, *both_times(program, kernel.config, time, power))
 
 
 def kernel_floor(workload: Workload, kernel: SimulatedKernel) -> TimeFloor:

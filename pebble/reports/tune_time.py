@@ -13,7 +13,7 @@ from pebble.models.machine import Machine
 from pebble.reports.kernel_time import MILLI
 from pebble.reports.tuned import Tuned
 from pebble.system.parallel import each
-from pebble.timing.power import Power, Sustained, power_of, sustained_if_measured
+from pebble.timing.power import Power, Sustained, both_times, power_of
 from pebble.timing.sustained import Rates, sustained_rates
 from pebble.timing.waves import modelled_time
 from pebble.tuning import Candidate, Condition, timed_by_traffic
@@ -123,7 +123,8 @@ class Clocked(NamedTuple):
             self.workload, readable(family, self.workload, Candidate(result.schedule, config)), config
         )
         time = modelled_time(program, config, self.rates)
-        return TunedTime(result, time.seconds, sustained_if_measured(program, config, time, self.power))
+        time, again = both_times(program, config, time, self.power)
+        return TunedTime(result, time.seconds, again)
 
 
 def times_of_ties(clocked: Clocked | None, ties: Sequence[Tuned]) -> list[float]:

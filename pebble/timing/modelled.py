@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import NamedTuple
 
@@ -159,6 +159,13 @@ class ModelledTime:
         """
         core, dram, around = self._parts
         return float(np.sum(_both(core * slower, dram))) + around * slower + self.launch_seconds
+
+    def at_most(self, seconds: float) -> ModelledTime:
+        """The same where what the power limit adds is less, so that it takes no longer than a sustained run."""
+        less = max(0.0, min(self.throttled_seconds, self.seconds - seconds))
+        ended = tuple(end * (1 - less / self.seconds) for end in self.ended_seconds)
+        throttled = self.throttled_seconds - less
+        return replace(self, seconds=self.seconds - less, throttled_seconds=throttled, ended_seconds=ended)
 
     @cached_property
     def _parts(self) -> tuple[NDArray[np.float64], NDArray[np.float64], float]:

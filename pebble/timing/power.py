@@ -20,7 +20,7 @@ check. What a chip draws besides, :math:`P_0`, and the square were not fitted bu
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import NamedTuple
 
 from pebble.models.gpcs import Gpcs, gpcs_of
@@ -127,7 +127,7 @@ def sustained(
     cycles: float = 1.0,
     most_waves: int | None = None,
 ) -> Sustained:
-    """A kernel that runs again and again.
+    """A kernel that runs again and again, its clock where the power limit leaves it.
 
     Parameters
     ----------
@@ -145,22 +145,25 @@ def sustained(
 
     Notes
     -----
-    Never faster than the single launch: the clock is at most that at which it takes as long.
+    Never faster than a launch that no power limit slows: the clock is at most that at which it takes as long.
     """
     shared = Shared.of(program, config, power.gpcs, most_waves)
     read = max(0, time.dram_bytes - shared.written_bytes)
     requested = shared.requested(COPY_ENGINE, read)
-    result = at_limit(time, program.flops, requested, power, cycles, softmax_flops(program))
-    return replace(result, seconds=max(result.seconds, time.seconds))  # a long launch is slowed by itself, too
+    return at_limit(time, program.flops, requested, power, cycles, softmax_flops(program))
 
 
-def sustained_if_measured(
+def both_times(
     program: Program, config: KernelConfig, time: ModelledTime, power: Power | None, most_waves: int | None = None
-) -> Sustained | None:
-    """`sustained`; None where no such run was measured: on other chips, and of kernels side by side."""
+) -> tuple[ModelledTime, Sustained | None]:
+    """The time of a single launch, and `sustained`, which a long launch comes to by itself.
+
+    None where no sustained run was measured: on other chips, and of kernels side by side.
+    """
     if power is None or len(program.groups) > 1:
-        return None
-    return sustained(program, config, time, power, most_waves=most_waves)
+        return time, None
+    again = sustained(program, config, time, power, most_waves=most_waves)
+    return time.at_most(again.seconds), again
 
 
 def softmax_flops(program: Program) -> int:

@@ -125,9 +125,9 @@ def block_steps(phase: Phase) -> NDArray[np.int64]:
     return np.broadcast_to(np.asarray(count, np.int64), blocks)
 
 
-def step_lines(phase: Phase, sectors: Index) -> float:
-    """Lines that a step of a block loads, on the mean."""
-    bases = phase.steps.bases
+def step_lines(phase: Phase, sectors: Index, touches: int | None = None) -> float:
+    """Lines that a step of a block loads, on the mean; with ``touches`` in the first of its touches."""
+    bases = phase.steps.bases[:, :touches]
     return float(np.where(bases >= 0, sectors[bases], 0).sum() / max(1, len(bases)) / 4)
 
 

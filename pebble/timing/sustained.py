@@ -74,8 +74,9 @@ class Rates:
         Lines of parts of tiles that one SM writes or adds in a nanosecond, where k is cut.
     contention : float
         Of kernels side by side: `pebble.timing.modelled`.
-    overlaps : bool
-        Whether exponentials can run beside products (`pebble.traces.program.Phase.overlapped`).
+    exported : bool
+        Whether the kernel is that of an exported file: its exponentials run beside products, and it takes some tiles in
+        pairs (`pebble.traces.program.Phase`).
     """
 
     flops: float
@@ -93,12 +94,12 @@ class Rates:
     boost: float = 0.0
     contention: float = 0.0
     parts: float = math.inf
-    overlaps: bool = False
+    exported: bool = False
 
     def compute(self, flops: float, exps: float, overlapped: bool) -> float:
         """Nanoseconds of so many operations and exponentials on one SM, one after the other unless ``overlapped``."""
         products, exponentials = flops / self.flops, exps / self.exps
-        return max(products, exponentials) if self.overlaps and overlapped else products + exponentials
+        return max(products, exponentials) if self.exported and overlapped else products + exponentials
 
 
 def sustained_rates(machine: Machine, dtype: str) -> Rates:
@@ -128,7 +129,7 @@ def sustained_rates(machine: Machine, dtype: str) -> Rates:
         boost=BOOST_NS,
         contention=CONTENTION,
         parts=PART_BYTES_PER_CLOCK * clock / LINE_BYTES,
-        overlaps=hopper,
+        exported=hopper,
     )
 
 

@@ -142,10 +142,12 @@ class _Step(NamedTuple):
 
 
 def _step(phase: Phase, sectors: Index, rates: Rates, sms: int) -> _Step:
-    lines = step_lines(phase, sectors)
+    lines, shared = step_lines(phase, sectors), phase.shared_bytes
+    if phase.paired_bytes and rates.exported:  # two tiles share what they read first, that of A
+        lines, shared = lines - step_lines(phase, sectors, 1) / 2, phase.paired_bytes
     compute = rates.compute(phase.flops, phase.exps, phase.overlapped)
     loaded = lines / min(rates.port, rates.lines / sms)
-    return _Step(compute, phase.shared_bytes / rates.shared, lines / rates.port, loaded, lines)
+    return _Step(compute, shared / rates.shared, lines / rates.port, loaded, lines)
 
 
 def _in_waves(
@@ -192,7 +194,7 @@ def _free(
         dram = float(of_groups[number])
         steps = [
             (
-                (counts := block_steps(phase)) + (counts > 0) * (phase.masked_steps if rates.overlaps else 0),
+                (counts := block_steps(phase)) + (counts > 0) * (phase.masked_steps if rates.exported else 0),
                 _step(phase, sectors, rates, config.sms),
                 phase.prologue is not None,
             )

@@ -233,9 +233,11 @@ class Phase:
     shared_bytes : int
         What a block moves through shared memory in one step, where tensor cores read their operands there.
     overlapped : bool
-        Exponentials of one step run beside products of another, on a chip that can.
+        Exponentials of one step run beside products of another, in an exported file on a chip that can.
     masked_steps : int
         As so many steps more a block that runs free takes where exponentials overlap and a mask crosses its tiles.
+    paired_bytes : int
+        As ``shared_bytes``, of a tile in an exported file that takes two side by side as one; 0 where none does.
     """
 
     steps: Steps
@@ -247,6 +249,7 @@ class Phase:
     shared_bytes: int = 0
     overlapped: bool = False
     masked_steps: int = 0
+    paired_bytes: int = 0
 
     @property
     def parts(self) -> list[Steps]:

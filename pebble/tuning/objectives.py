@@ -19,7 +19,7 @@ from pebble.families.family import KernelFamily
 from pebble.families.spaces.candidate import Candidate, Condition, estimated_bytes, readable
 from pebble.models.machine import Machine
 from pebble.simulation import KernelConfig, Traffic
-from pebble.timing.power import Power, Sustained, power_of, sustained_if_measured
+from pebble.timing.power import Power, Sustained, both_times, power_of
 from pebble.timing.sustained import Rates, sustained_rates
 from pebble.timing.waves import group_of_operands, modelled_time
 from pebble.tuning.advisors.coarse import quick_look
@@ -212,7 +212,8 @@ def timed_by_traffic(
     groups = group_of_operands(program, len(of_operands))
     of_groups: Sequence[float] = np.bincount(groups, of_operands, len(program.groups)).tolist()
     time = modelled_time(program, config, rates, dram_bytes=[int(each) for each in of_groups])
-    return time.seconds, sustained_if_measured(program, config, time, power)
+    time, again = both_times(program, config, time, power)
+    return time.seconds, again
 
 
 def objective_of(name: str, problem: TuningProblem, machine: Machine | None) -> Objective:

@@ -21,12 +21,12 @@ from pebble.errors import InputError
 from pebble.schedules.export.cuda import SLOT_COLUMNS, slots_of, statement
 from pebble.schedules.tables.registry import KERNELS
 from pebble.schedules.tables.table import TileTable
+from pebble.schedules.tile import joins_tiles
 
 TEMPLATES = Path(__file__).parent / "templates"
 TORCH_TYPES = {"bf16": "bfloat16", "fp16": "float16", "fp32": "float32"}
 _PART_BYTES = 32 * 1024  # of a result in shared memory, beside the stages
 _NARROWEST = 64  # columns of a tile of a product's last round
-_MOST_SUMS = 128 * 256  # values of a tile whose sums fill the registers of two warp groups
 WARP_GROUPS_FROM = 128 * 128  # values of a tile that keep two groups of four warps busy
 # each before what it imports
 MODULES = (
@@ -114,7 +114,7 @@ def build(table: TileTable) -> dict[str, object]:
     held = 1 + (adds or workload.family == "grouped")  # what is added to, or edges, take as much again
     parts = -(-bm * bn * workload.out_bytes * held // _PART_BYTES)
     warps = 8 if bm * max(bn, KERNELS[workload.family].result_columns(workload, bn)) >= WARP_GROUPS_FROM else 4
-    joined = KERNELS[workload.family].up_sums(workload) == 2 and 2 * bm * bn <= _MOST_SUMS
+    joined = joins_tiles(KERNELS[workload.family].up_sums(workload), bm, bn)
     return {
         "stages": table.launch.stages, "warps": warps, "parts": 1 << (parts - 1).bit_length(), "width": bn,
         "widths": (min(bn, _NARROWEST), 2 * bn if joined else bn), "piece": _LEAST_PIECE,

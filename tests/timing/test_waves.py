@@ -367,7 +367,7 @@ def test_a_part_of_a_phase_is_its_first_blocks_and_steps() -> None:
 @pytest.mark.parametrize(("dim", "tile"), [(128, TileShape(128, 128, 1)), (256, TileShape(128, 64, 1))])
 def test_exponentials_run_beside_products_in_the_exported_tile_alone(dim: int, tile: TileShape) -> None:
     rates = replace(sustained_rates(H100, "bf16"), throttle=0.0)
-    assert rates.overlaps and not sustained_rates(load_machine("a100-sxm4-40gb"), "bf16").overlaps
+    assert rates.exported and not sustained_rates(load_machine("a100-sxm4-40gb"), "bf16").exported
     workload = Attention(8192, 8192, dim, heads=64)
     family = kernel_family(workload)
 
@@ -376,7 +376,7 @@ def test_exponentials_run_beside_products_in_the_exported_tile_alone(dim: int, t
         program = family.program(workload, family.parse_schedule("fa3"), config)
         return modelled_time(program, config, rates, workload.compulsory_bytes).seconds
 
-    plain = replace(rates, overlaps=False)
+    plain = replace(rates, exported=False)
     flops, exps = workload.flops / H100.sms, 64 * 8192**2 / H100.sms
     assert seconds(tile, rates) == pytest.approx(max(flops / rates.flops, exps / rates.exps) / 1e9, rel=0.2)
     assert seconds(tile, plain) == pytest.approx((flops / rates.flops + exps / rates.exps) / 1e9, rel=0.2)

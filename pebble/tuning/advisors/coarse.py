@@ -22,7 +22,7 @@ from pebble.schedules.tables.registry import KERNELS
 from pebble.schedules.tile import TileShape
 from pebble.simulation import Traffic
 from pebble.timing.modelled import ModelledTime, Wave, throttled_seconds, time_of_waves
-from pebble.timing.power import Power, Sustained, sustained_if_measured
+from pebble.timing.power import Power, Sustained, both_times
 from pebble.timing.sustained import Rates
 from pebble.traces import LINE_BYTES
 from pebble.units import ceil_div
@@ -169,5 +169,5 @@ def quick_look(
     throttled = throttled_seconds(program.flops, config.sms, rates, time.seconds)
     time = replace(time, seconds=time.seconds + throttled, throttled_seconds=throttled)
     there = replace(config, execution=FREE) if free else config
-    again = sustained_if_measured(program, there, time, power, _SAMPLED_WAVES)
+    time, again = both_times(program, there, time, power, _SAMPLED_WAVES)
     return QuickLook(traffic, time.seconds, again)

@@ -25,7 +25,7 @@ from pebble.models.tile_model import BARRIER_BYTES, least_threads
 from pebble.schedules.tile import TileShape
 from pebble.simulation import KernelConfig
 from pebble.timing.modelled import ModelledTime
-from pebble.timing.power import Power, Sustained, power_of, sustained_if_measured
+from pebble.timing.power import Power, Sustained, both_times, power_of
 from pebble.timing.sustained import sustained_rates
 from pebble.timing.waves import modelled_time
 from pebble.traces.program import Program
@@ -123,7 +123,7 @@ class Timer:
             program = self.family.program(self.workload, advice.schedule, config)
             self.progress(f"tile {self.family.tile_text(config.tile)}, {advice.schedule.name}", len(self._known), 0)
             time = modelled_time(program, config, self.rates, most_lines=most_lines(program))
-            self._known[key] = time, sustained_if_measured(program, config, time, self.power(config))
+            self._known[key] = both_times(program, config, time, self.power(config))
         time, often = self._known[key]
         return TimedKernel(replace(advice, score=time.seconds), time, often)
 

@@ -133,6 +133,18 @@ def _sum(partial, pieces, stride, part, BM: tl.constexpr, BN: tl.constexpr, WIDT
 
 
 @triton.jit
+def _silu(x):
+    """x times its sigmoid, 0.5 + 0.5 tanh(x / 2): one tangent takes half the time of an exponential and a reciprocal.
+
+    The tangent is right to 2**-11, so the result is to 2**-12 of x; values of 16 bits are rounded to 2**-9 or 2**-12.
+    """
+    half = 0.5 * x
+    return half + half * tl.inline_asm_elementwise(
+        "tanh.approx.f32 $0, $1;", "=f,f", [half], dtype=tl.float32, is_pure=True, pack=1
+    )
+
+
+@triton.jit
 def _left(a, row, at_k, TRANSPOSED: tl.constexpr):
     """A tile of A."""
     return a.load([at_k, row]).T if TRANSPOSED else a.load([row, at_k])
@@ -204,9 +216,9 @@ def gemm_kernel(
             if GATED:
                 gates = tl.dot(left, _right(gate, group, at_k, col, BK, BN, False, B_TRANSPOSED), gates)
         if GATED:
-            acc = gates * tl.sigmoid(gates) * acc
+            acc = _silu(gates) * acc
         if SILU:
-            acc = acc * tl.sigmoid(acc)
+            acc = _silu(acc)
         if GROUPED:
             if row + BM <= end:
                 _put(c, row, col, acc, PARTS, ADDS)
@@ -234,7 +246,7 @@ def gemm_kernel(
                 for part in tl.static_range(PARTS):
                     tile = _sum(sums, of, stride, part, BM, BN, WIDTH)
                     if SILU:
-                        tile = tile * tl.sigmoid(tile)
+                        tile = _silu(tile)
                     if GROUPED:
                         _put_rows(rows_of_c, n, row, end, col + part * WIDTH, tile, 1, ADDS)
                     else:
