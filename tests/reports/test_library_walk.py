@@ -37,4 +37,4 @@ def test_cublas_takes_what_is_modelled_of_its_walk(m: int, n: int, k: int, milli
     (_, walk) = kernel_family(workload).library
     result = rank_orders(workload, [walk], gpu="h200")
     assert result.best.seconds is not None
-    assert 0.935 < milliseconds / (1e3 * result.best.seconds) < 1.015  # docs/tile.rst: 0.94 to 1.01
+    assert 0.935 < milliseconds / (1e3 * result.best.seconds) < 1.055  # docs/tile.rst: 0.94 to 1.05
