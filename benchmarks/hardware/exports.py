@@ -7,6 +7,7 @@
     python benchmarks/hardware/exports.py --add OUT.csv --gpu h200-sxm-141gb        # into exports/measured.csv
     python benchmarks/hardware/exports.py --model                          # into exports/modelled.csv; two minutes
     python benchmarks/hardware/exports.py --shares models/exported.toml    # what the program says of its files
+    python benchmarks/hardware/exports.py --orders                         # tuned orders beside common ones
 
 Each ratio is this file's over that of the fastest of PyTorch's own calls for the same operands, both in one run of
 `benchmarks/gpu/run_exports.py`. Bytes are read and written, and each written byte of the result counts, though a
@@ -26,6 +27,7 @@ sys.path.insert(0, str(Path(__file__).parents[2]))
 
 MEASURED = Path(__file__).parent / "exports/measured.csv"
 MODELLED = Path(__file__).parent / "exports/modelled.csv"
+TUNED_ORDERS = Path(__file__).parent / "exports/tuned_orders.csv"
 FAMILIES = ("gemm", "grouped", "ffn", "attention", "decode")
 KINDS = {"sustained": "sustained_milliseconds", "single": "milliseconds", "joules": "joules", "bytes": "bytes"}
 
@@ -227,6 +229,27 @@ def summary(rows: list[Row]) -> str:
     return "\n".join(lines)
 
 
+def by_orders(rows: list[Row]) -> str:
+    """A line for each kind of order of GEMMs that ran free: how near what they read came to what was predicted."""
+
+    def kind(row: Row) -> str:
+        if not row["schedule"].startswith(("bands", "snake", "cutlass2")):
+            return "common"
+        needs_waves = "wave-" in row["schedule"] or "shift" in row["schedule"]
+        return "tuned, waves cut or k begun later" if needs_waves else "tuned"
+
+    kinds: dict[str, list[dict[str, float]]] = {}
+    for row in rows:
+        kinds.setdefault(kind(row), []).append(ratios(row | {"result_bytes": "0", "bound_bytes": "0"}))
+    lines = [f"{'orders':<34}{'launches':>8}  {'sustained':<11}{'bytes':<8}reads, predicted over measured"]
+    for name, found in sorted(kinds.items()):
+        middle = {each: statistics.median(n[each] for n in found) for each in ("sustained", "bytes")}
+        read = sorted(n["predicted"] for n in found)
+        near = f"{read[0]:.2f} to {read[-1]:.2f}, {sum(abs(each - 1) <= 0.05 for each in read)} within 5 %"
+        lines.append(f"{name:<34}{len(found):>8}  {middle['sustained']:<11.3f}{middle['bytes']:<8.3f}{near}")
+    return "\n".join(lines)
+
+
 def draw(rows: list[Row], path: str) -> None:
     """A panel a chip, a line a layer: time, joules, bytes and the proved bound over the library's."""
     from pebble.plots.save import BLUE, GREY, ORANGE, RED, page, plain_numbers, save_figure, small_title
@@ -266,10 +289,15 @@ def main() -> int:
     parser.add_argument("--add", type=Path, metavar="CSV", help="instead: take the rows of a run, on --gpu")
     parser.add_argument("--model", action="store_true", help="instead: model the time of every measured layer")
     parser.add_argument("--shares", type=Path, metavar="FILE", help="instead: write what of it exported files took")
+    parser.add_argument("--orders", action="store_true", help="instead: tuned orders beside common ones")
     parser.add_argument("--gpu", metavar="SKU", default="h200-sxm-141gb", help="(h200-sxm-141gb)")
     args = parser.parse_args()
     if args.write or args.add:
         write(args.write, args.gpu) if args.write else add(args.add, args.gpu)
+        return 0
+    if args.orders:
+        with open(TUNED_ORDERS, newline="") as file:
+            print(by_orders(list(csv.DictReader(file))))
         return 0
     if args.model or args.shares:
         if args.model:

@@ -24,9 +24,9 @@ from pebble.reports.simulated_kernel import KernelOptions, SimulatedKernel
 from pebble.reports.target import check_options, find_gpu
 from pebble.schedules.export.cuda import cuda_header, statement
 from pebble.schedules.export.cutlass import cutlass_header
-from pebble.schedules.export.inductor import inductor_table
 from pebble.schedules.export.torch_module import torch_source
 from pebble.schedules.export.triton import check_kernels, triton_source
+from pebble.schedules.export.tuners import cublaslt_attributes, cutlass_testlist, helion_config, inductor_table
 from pebble.schedules.tables import TileTable
 from pebble.schedules.tables.files import npy_bytes, table_document, write_csv
 from pebble.schedules.tables.own import FixedTable
@@ -46,6 +46,9 @@ FORMATS: dict[str, tuple[str, Callable[[TileTable], str | bytes]]] = {
     "cuda": (".h", cuda_header),
     "inductor": (".json", inductor_table),
     "cutlass": (".h", cutlass_header),
+    "cutlass-profiler": (".csv", lambda table: cutlass_testlist(table, _capability(table))),
+    "cublaslt": (".json", cublaslt_attributes),
+    "helion": (".json", lambda table: helion_config(table, _capability(table))),
 }
 _HEADERS, _KERNELS = ("cuda", "cutlass"), ("triton", "torch")
 _FEWER = 1.03  # times the fewest bytes are more: so far a kernel that is simulated in part may be off
@@ -61,7 +64,7 @@ class Exported(Report):
     table : TileTable
         What runs when, with the workload, the launch and the traffic that is predicted for it.
     format : str
-        ``csv``, ``npy``, ``json``, ``triton``, ``torch``, ``cuda``, ``cutlass`` or ``inductor``.
+        One of ``FORMATS``.
     content : bytes
         Of the file.
     notes : tuple of str
@@ -128,8 +131,8 @@ def export(
         ``csv``, ``npy`` or ``json``: wave, slot, tile row and column, first k step and k direction of each block (more
         columns for an ffn). ``triton``: a file that runs, checks and times the schedule with PyTorch and Triton alone.
         ``torch``: a module with operators of PyTorch that run it. ``cuda``: a header that maps wave and slot to the
-        block's work. ``cutlass``: one with a tile scheduler for CUTLASS 3. ``inductor``: an entry of PyTorch Inductor's
-        lookup table.
+        block's work. ``cutlass``: one with a tile scheduler for CUTLASS 3. ``inductor``, ``helion``,
+        ``cutlass-profiler``, ``cublaslt``: tile, stages and walk of a GEMM in the words of these tuners.
     also : sequence of str or Path
         Saved tables more, for ``torch``: its operators choose among all by shape.
     **options
@@ -189,6 +192,12 @@ def _saved(path: str | Path) -> TileTable:
         raise InputError(f"--also: got {path}, expected tables that were saved as .json.")
     check_table(own.tile_table)
     return own.tile_table
+
+
+def _capability(table: TileTable) -> float | None:
+    """The compute capability of the GPU that a table is for, where that is known."""
+    sku = table.launch.machine
+    return load_machine(sku).capability if sku in machine_names() else None
 
 
 def _time_note(format: str, table: TileTable) -> list[str]:

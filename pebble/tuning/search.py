@@ -211,7 +211,7 @@ class Search:
         baseline = list(self.family.all_schedules(self.workload, config.tile))
         named = [*baseline, *self.space.swept(self.workload, config)]
         known = {self.space.recipe(self.workload, schedule, config) for schedule in named}
-        made = [recipe for recipe in self.space.made(self.workload, config) if recipe not in known]
+        made = [recipe for recipe in self._robust(self.space.made(self.workload, config)) if recipe not in known]
         result = {}
         for number, plan in enumerate([*named, *made]):
             candidate = Candidate(plan, config)
@@ -360,7 +360,12 @@ class Search:
         recipe = plan if isinstance(plan, Recipe) else self.space.recipe(self.workload, plan, config)
         if recipe is None:
             return []
-        return [Candidate(near, config) for near in self.space.near(self.workload, recipe, config)]
+        return [Candidate(near, config) for near in self._robust(self.space.near(self.workload, recipe, config))]
+
+    def _robust(self, recipes: Iterable[Any]) -> list[Any]:
+        """Those whose savings were found in launches under all the executions asked for."""
+        free = any(condition.execution.is_asynchronous for condition in self.conditions)
+        return [recipe for recipe in recipes if not (free and recipe.needs_waves)]
 
     def _is_over(self) -> bool:
         """Whether no more should be looked at or begun."""

@@ -49,6 +49,11 @@ class AttentionBands:
         }
 
     @property
+    def needs_waves(self) -> bool:
+        """As `pebble.schedules.recipes.recipe.Recipe` has it; of attention nothing of the kind was measured."""
+        return False
+
+    @property
     def name(self) -> str:
         """A word for tables and files."""
         flags = [flag for flag, given in self.flags.items() if given]

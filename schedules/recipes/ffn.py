@@ -47,6 +47,11 @@ class FusedBands:
         return {"snake": self.snake, "sawtooth": self.sawtooth, "shift": self.shift}
 
     @property
+    def needs_waves(self) -> bool:
+        """As `pebble.schedules.recipes.recipe.Recipe` has it."""
+        return self.shift or self.wave > 0
+
+    @property
     def name(self) -> str:
         """A word for tables and files."""
         split = f"-split-{self.split}" if self.split > 1 else ""
@@ -101,6 +106,11 @@ class SeparateBands:
     first: GemmBands  #: of the first product, whose result is the hidden layer
     second: GemmBands  #: of the second product
     sawtooth: bool = False  #: every second wave walks k the other way
+
+    @property
+    def needs_waves(self) -> bool:
+        """As `pebble.schedules.recipes.recipe.Recipe` has it."""
+        return self.first.needs_waves or self.second.needs_waves
 
     @property
     def name(self) -> str:

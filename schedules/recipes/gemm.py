@@ -57,6 +57,11 @@ class GemmBands:
         return {"snake": self.snake, "sawtooth": self.sawtooth, "shift": self.shift, "whole": self.whole}
 
     @property
+    def needs_waves(self) -> bool:
+        """As `pebble.schedules.recipes.recipe.Recipe` has it."""
+        return self.shift or self.whole or self.wave > 0
+
+    @property
     def name(self) -> str:
         """A word for tables and files."""
         flags = [flag for flag, given in self.flags.items() if given]

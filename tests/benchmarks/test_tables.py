@@ -214,3 +214,10 @@ def test_decode_steps_stand_beside_flash_decoding() -> None:
         ratios = [float(row["sustained_milliseconds"]) / float(row["library_sustained_milliseconds"]) for row in here]
         spans[chip] = f"{min(ratios):.2f} to {max(ratios):.2f}"
     assert f"takes {spans['h200-sxm-141gb']} on the H200 and {spans['h100-sxm5-80gb']} on the H100" in page
+
+
+@pytest.mark.parametrize("script", ["exports"], indirect=True)
+def test_the_page_has_the_lines_of_tuned_orders(script: ModuleType) -> None:
+    printed = script.by_orders(list(csv.DictReader(script.TUNED_ORDERS.open(newline=""))))
+    page = [line.strip() for line in (HARDWARE / "README.md").read_text().splitlines()]
+    assert all(line.strip() in page for line in printed.splitlines())

@@ -21,7 +21,7 @@ def test_the_table_has_the_keys_that_inductor_makes() -> None:
     ]
     for entry in table[next(iter(table))]:
         assert (entry["BLOCK_M"], entry["BLOCK_N"], entry["BLOCK_K"], entry["GROUP_M"]) == (128, 256, 64, 16)
-    with pytest.raises(InputError, match="what Inductor looks up"):
+    with pytest.raises(InputError, match="what is looked up there"):
         pebble.export("fa2", pebble.Attention(512, 512, 64), "inductor", gpu="h100")
 
 

@@ -350,3 +350,12 @@ def test_what_was_found_is_printed_before_a_file_cannot_be_written(
     assert main(["tune", *shape, "--cache", "512KiB", "--sms", "4", "--save", str(tmp_path / "b.json")]) == 2
     spec = capsys.readouterr()
     assert "best found" in spec.out and "cannot be written" in spec.err
+
+
+def test_orders_that_need_waves_are_not_ranked_where_blocks_run_free() -> None:
+    product = pebble.Gemm(4096, 4096, 4096)
+    by_waves = tune(product, gpu="h100", tile="128x256x64", objective="bytes", robust="waves", time_limit=600)
+    free = tune(product, gpu="h100", tile="128x256x64", objective="bytes", robust="waves,free", time_limit=600)
+    needs = [any(word in found.name for word in ("+shift", "+whole", "+wave-")) for found in by_waves.schedules]
+    assert any(needs)
+    assert not any(word in found.name for found in free.schedules for word in ("+shift", "+whole", "+wave-"))
