@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterable, Sequence
+from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Unpack
 
@@ -209,39 +209,78 @@ def traffic_curve(
     walks: dict[Hashable, list[Any]] = {}
     for schedule in orders:
         walks.setdefault(family.walk(workload, schedule, config), []).append(schedule)
-
     bounds: dict[int, LowerBound] = {}
 
-    def answer(schedule: Any) -> ScheduleCurve | None:
-        """The curve of an order; of None the bounds that are not there yet."""
-        if schedule is None:
-            for c in capacities:
-                bounds[c] = bounds.get(c) or bounded(workload, held_by_trace(workload, kernel, c)).bound
-            return None
-        trace = family.trace(workload, schedule, config, residual)
-        return curve_of(schedule.name, trace, config.policy, [c // LINE_BYTES for c in capacities])
+    def bound_all() -> None:
+        for c in capacities:
+            bounds[c] = bounds.get(c) or bounded(workload, held_by_trace(workload, kernel, c)).bound
 
-    alike = list(walks.values())[::-1]  # `row`, which misses most and takes longest, is the last that is named
-    side_by_side = None if len(walks) >= cores() else 1  # of fewer orders the sizes are
+    def curve_at(schedule: Any, part: Sequence[int]) -> ScheduleCurve:
+        trace = family.trace(workload, schedule, config, residual)
+        return curve_of(schedule.name, trace, config.policy, [c // LINE_BYTES for c in part])
+
     curves: list[ScheduleCurve] = []
     complete = True
     try:
-        for at, result in each(answer, [None, *(same[0] for same in alike)], side_by_side):
-            if result is None:
-                continue
-            for schedule in alike[at - 1]:
-                curves.append(replace(result, name=schedule.name))
+        simulated = bool(policy.curve_note) and len(capacities) > 1
+        for alike, curve in _curves(list(walks.values()), capacities, curve_at, bound_all, simulated):
+            for schedule in alike:
+                curves.append(replace(curve, name=schedule.name))
                 progress(schedule.name)
     except KeyboardInterrupt:
         if not curves and len(bounds) < len(capacities):
             raise
         complete = False
-        answer(None)
+        bound_all()
     at = capacities.index(config.cache_bytes)
     place = {schedule.name: number for number, schedule in enumerate(orders)}
     curves.sort(key=lambda c: (c.dram_bytes[at], place[c.name]))
     below = tuple(bounds[c] for c in capacities)
     return CurveReport(workload, kernel, tuple(capacities), below, tuple(curves), complete)
+
+
+def _curves(
+    walks: Sequence[list[Any]],
+    capacities: Sequence[int],
+    curve_at: Callable[[Any, Sequence[int]], ScheduleCurve],
+    bound_all: Callable[[], None],
+    simulated: bool,
+) -> Iterator[tuple[list[Any], ScheduleCurve]]:
+    """The curve of each walk, as they come, beside the bounds.
+
+    Orders run side by side; each in two parts where every size is simulated, so that no core waits long for the last.
+    Where there are fewer orders than cores, the sizes of one run side by side.
+    """
+    together = len(walks) >= cores()
+    parts = [capacities[::2], capacities[1::2]] if together and simulated else [capacities]
+
+    def answer(item: tuple[int, int] | None) -> ScheduleCurve | None:
+        if item is None:
+            bound_all()
+            return None
+        number, part = item
+        return curve_at(walks[number][0], parts[part])
+
+    items = [None, *((number, part) for number in range(len(walks)) for part in range(len(parts)))]
+    found: dict[int, dict[int, ScheduleCurve]] = {}
+    for at, result in each(answer, items, None if together else 1):
+        if result is None:
+            continue
+        number, part = divmod(at - 1, len(parts))
+        of_walk = found.setdefault(number, {})
+        of_walk[part] = result
+        if len(of_walk) == len(parts):
+            yield walks[number], _joined([of_walk[part] for part in range(len(parts))])
+
+
+def _joined(parts: Sequence[ScheduleCurve]) -> ScheduleCurve:
+    """One curve of those at every so many sizes."""
+    count = sum(len(part.read_bytes) for part in parts)
+    read, write = (
+        tuple(getattr(parts[at % len(parts)], name)[at // len(parts)] for at in range(count))
+        for name in ("read_bytes", "write_bytes")
+    )
+    return ScheduleCurve(parts[0].name, read, write)
 
 
 def simulations(

@@ -229,7 +229,8 @@ def time_schedule(
     ``in_part``: of a kernel that would take many seconds, the first part is simulated, as `pebble.advise` does.
     """
     program = kernel_family(workload).program(workload, schedule, kernel.config, residual)
-    time = modelled_time(program, kernel.config, rates, most_lines=most_lines(program) if in_part else None)
+    most = most_lines(program, kernel.config.execution.is_asynchronous) if in_part else None
+    time = modelled_time(program, kernel.config, rates, most_lines=most)
     return TimedSchedule(schedule.name, *both_times(program, kernel.config, time, power))
 
 

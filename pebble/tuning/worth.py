@@ -17,13 +17,12 @@ from pebble.timing.power import Power
 from pebble.timing.sample import wave_loads
 from pebble.timing.sustained import Rates
 from pebble.tuning.advisors.coarse import quick_look
-from pebble.tuning.advisors.ours import MOST_LINES, most_lines
+from pebble.tuning.advisors.ours import FREE, MOST_LINES, most_lines
 from pebble.workloads.workload import Workload
 
 SAME = 1.01  # times as long is as fast: the model knows no better
 LIMIT = 0.8e9  # lines that are followed for an answer: a second and a half on one core
 BY_ESTIMATE = 3  # schedules that look fastest, simulated beside those in common use
-_FREE = 2.75  # times as long as in waves is a simulation of blocks that run free
 _CACHED = 1024  # schedules of which the loads are kept: several questions of one command ask for the same
 _LOOKED_AT = 6  # times the limit, whole: a glance at more takes as long as simulating their first parts
 
@@ -77,8 +76,11 @@ def _loads(workload: Workload, config: KernelConfig, schedule: Any) -> LineLoads
     sectors = program.layout.tile_sectors()
     phases = [(phase, group.wave_blocks) for group in program.groups for phase in group.phases]
     loads = sum(float(wave_loads(phase, sectors, wave_blocks).sum()) for phase, wave_blocks in phases)
-    most = most_lines(program)
-    effort = MOST_LINES / most * (_FREE if config.execution.is_asynchronous else 1.0)
+    most, free = (
+        most_lines(program, config.execution.is_asynchronous),
+        FREE if config.execution.is_asynchronous else 1.0,
+    )
+    effort = MOST_LINES / most_lines(program, False) * free
     return LineLoads(loads * effort, min(loads, float(most)) * effort)
 
 

@@ -42,6 +42,7 @@ LEAST_SIDE = 64  # of a tile in a problem that is larger
 # change modelled times of large layers by less than 0.1 %, and bytes by up to 3 %
 MOST_LINES = 3 << 25
 MOST_SINGLE_LINES = MOST_LINES >> 5  # where the trace is one of single lines, in the same time
+FREE = 2.75  # times as long as in waves is a simulation of blocks that run free
 _BLOCKS = (1, 2, 3)
 _TOGETHER, _MOST_PADDING = 16, 1 / 256  # lines that the cache model moves together, where tiles are made of such
 _MOST_STAGES = 8
@@ -122,7 +123,8 @@ class Timer:
             self.family.check(self.workload, config)
             program = self.family.program(self.workload, advice.schedule, config)
             self.progress(f"tile {self.family.tile_text(config.tile)}, {advice.schedule.name}", len(self._known), 0)
-            time = modelled_time(program, config, self.rates, most_lines=most_lines(program))
+            most = most_lines(program, config.execution.is_asynchronous)
+            time = modelled_time(program, config, self.rates, most_lines=most)
             self._known[key] = both_times(program, config, time, self.power(config))
         time, often = self._known[key]
         return TimedKernel(replace(advice, score=time.seconds), time, often)
@@ -138,14 +140,16 @@ def rank(timed: TimedKernel) -> tuple[float, int]:
     return timed.seconds, timed.time.dram_bytes
 
 
-def most_lines(program: Program) -> int:
+def most_lines(program: Program, free: bool) -> int:
     """How many loads from L2 of a kernel are followed where an answer is due in seconds.
 
-    Fewer where lines are told apart one by one: where tiles share them, or many tiles have a few alone.
+    Fewer where lines are told apart one by one, where tiles share them, or many tiles have a few alone; and where
+    blocks run ``free``.
     """
     lines = -(-program.layout.tile_sectors() // 4)
     few = int((-lines % _TOGETHER).sum()) > lines.sum() * _MOST_PADDING
-    return MOST_SINGLE_LINES if program.layout.splits_lines or few else MOST_LINES
+    most = MOST_SINGLE_LINES if program.layout.splits_lines or few else MOST_LINES
+    return int(most / FREE) if free else most
 
 
 def best_timed(
