@@ -58,6 +58,15 @@ LAYERS = {
     "att-6k-d64-full": "attention --queries 6144 --keys 6144 --head-dim 64 --heads 32 --kv-heads 8",
     "att-5k-d256-causal": "attention --queries 5120 --keys 5120 --head-dim 256 --heads 16 --kv-heads 2 --causal",
     "att-chunk-8k": "attention --queries 1024 --keys 8192 --head-dim 128 --heads 32 --kv-heads 8 --batch 4 --causal",
+    # since long kernels are sustained at the power limit alone, tiles of gated FFNs go in pairs, SiLU is one tangent
+    "gemm-4096x53248x16384": "gemm -m 4096 -n 53248 -k 16384",
+    "gemm-12288x12288x12288": "gemm -m 12288 -n 12288 -k 12288",
+    "gemm-6000x20480x10240": "gemm -m 6000 -n 20480 -k 10240",
+    "grouped-8-wide": "grouped --rows 3000,5100,2048,4096,1500,6000,2560,3500 -n 8192 -k 4096",
+    "ffn-4096x8192-gated": "ffn --tokens 4096 --d-model 8192 --hidden 28672 --gated",
+    "ffn-8192x3584-gated": "ffn --tokens 8192 --d-model 3584 --hidden 18944 --gated",
+    "ffn-2048x5120-gated": "ffn --tokens 2048 --d-model 5120 --hidden 17408 --gated",
+    "ffn-6144x6144": "ffn --tokens 6144 --d-model 6144 --hidden 24576",
 }
 COLUMNS = ("round", "chip", "case", "schedule", "tile", "stages", "sustained_ms", "single_ms", "joules", "dram_bytes")
 MEASURED = ("chip", "date", "case", "error", "milliseconds", "sustained_milliseconds", "library_sustained_milliseconds")
