@@ -45,6 +45,7 @@ RUNS = {
     "hardware/fit_clocks.py": ("--every 400", "with the rates in use"),
     "hardware/fit_power.py": ("--every 5 --list", "ranked right"),
     "hardware/fit_requests.py": ("--every 61 --fit", "blind, H200, fabric"),
+    "hardware/fit_static.py": ("--first 1", "1 layers: measured over modelled"),
     "hardware/policies.py": ("--smallest --jobs 1", "1 launches"),
     "hardware/predict.py": (f"--recorded {PREDICTED}/rows.csv", "rows kept out of it"),
     "hardware/split_k.py": ("", "k is cut, the others: 10 of 20 within 10 %, 9.5% in the median, 28.1% at most"),

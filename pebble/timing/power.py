@@ -13,8 +13,10 @@ move more take longer also where tensor cores bind.
 :math:`f_0` is the clock at which a persistent TMA kernel takes what the rates of a single launch say; a kernel of
 another make takes more cycles (`BLOCK_A_TILE`). Fitted to sustained runs of one product on an H200, and of two with
 one block a tile, whose every order was measured (``benchmarks/hardware/fit_power.py``): runs of other products are a
-check. What a chip draws besides, :math:`P_0`, and the square were not fitted but set. An operation of attention takes
-`SOFTMAX_OPERATIONS` as much, with the exponentials that come with it (``benchmarks/hardware/fit_attention.py``).
+check. What an H200 draws besides, :math:`P_0`, and the square were not fitted but set. The :math:`P_0` of an H100 is
+that at which exported layers take what is modelled, on the mean (``benchmarks/hardware/fit_static.py``). One
+operation of attention takes `SOFTMAX_OPERATIONS` as much, with the exponentials that come with it
+(``benchmarks/hardware/fit_attention.py``).
 """
 
 from __future__ import annotations
@@ -33,7 +35,8 @@ from pebble.traces.program import Program
 
 OPERATION_JOULES, REQUEST_JOULES, FABRIC_JOULES, DRAM_JOULES = 0.70e-12, 20e-12, 20e-12, 69e-12
 SOFTMAX_OPERATIONS = 1.9  # joules of an operation of attention, with its exponentials, over those of a product's
-STATIC_WATTS, LIMIT_WATTS = 100.0, 700.0
+LIMIT_WATTS = 700.0
+STATIC_WATTS = {"hbm3": 80.0, "hbm3e": 100.0}  # of an H100, by exported layers, and of an H200, by the chip's memory
 REFERENCE_MHZ = 1558.0
 BLOCK_A_TILE = 1.29  # cycles of a TMA kernel with one block a tile, over those of a persistent one
 AFTER_A_PAUSE = 0.89  # of a modelled single launch's time but DRAM's: what such a kernel takes when the chip rested
@@ -116,7 +119,8 @@ def power_of(machine: Machine, dtype: str, sms: int) -> Power | None:
     if gpcs is None or machine.boost_hertz is None or dtype not in MEASURED_DTYPES:
         return None
     constants = (OPERATION_JOULES, REQUEST_JOULES, FABRIC_JOULES, DRAM_JOULES)
-    return Power(*constants, STATIC_WATTS, LIMIT_WATTS, REFERENCE_MHZ, machine.boost_hertz / 1e6, gpcs)
+    static = STATIC_WATTS.get(machine.dram_kind or "", max(STATIC_WATTS.values()))
+    return Power(*constants, static, LIMIT_WATTS, REFERENCE_MHZ, machine.boost_hertz / 1e6, gpcs)
 
 
 def sustained(

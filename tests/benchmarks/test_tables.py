@@ -14,6 +14,7 @@ import pytest
 
 import pebble
 from pebble.models import launches
+from pebble.timing.power import STATIC_WATTS
 
 HARDWARE = Path(__file__).resolve().parents[2] / "benchmarks" / "hardware"
 
@@ -221,3 +222,10 @@ def test_the_page_has_the_lines_of_tuned_orders(script: ModuleType) -> None:
     printed = script.by_orders(list(csv.DictReader(script.TUNED_ORDERS.open(newline=""))))
     page = [line.strip() for line in (HARDWARE / "README.md").read_text().splitlines()]
     assert all(line.strip() in page for line in printed.splitlines())
+
+
+@pytest.mark.parametrize("script", ["fit_static"], indirect=True)
+def test_an_h100_draws_besides_what_brings_its_layers_nearest(script: ModuleType) -> None:
+    found = list(script.layers())
+    off = {watts: script.miss([layer.share(watts) for layer in found]) for watts in script.TRIED}
+    assert min(off, key=lambda watts: off[watts]) == STATIC_WATTS["hbm3"]
