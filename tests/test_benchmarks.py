@@ -67,6 +67,7 @@ NEED_A_GPU = {
     "gpu/run_exports.py": "folder out.csv",
     "gpu/side_by_side.py": "out.csv",
     "gpu/split_k.py": "out.csv",
+    "integrations/llama_block.py": "llama-3-8b",
 }
 # in a process of their own: one loads a second HiGHS beside that of OR-Tools, one replaces a function of a solver
 ALONE = {"exact/against_cpsat.py", "gap/two_products.py"}
