@@ -275,11 +275,9 @@ def _curves(
 
 def _joined(parts: Sequence[ScheduleCurve]) -> ScheduleCurve:
     """One curve of those at every so many sizes."""
-    count = sum(len(part.read_bytes) for part in parts)
-    read, write = (
-        tuple(getattr(parts[at % len(parts)], name)[at // len(parts)] for at in range(count))
-        for name in ("read_bytes", "write_bytes")
-    )
+    where = [(parts[at % len(parts)], at // len(parts)) for at in range(sum(len(part.read_bytes) for part in parts))]
+    read = tuple(part.read_bytes[at] for part, at in where)
+    write = tuple(part.write_bytes[at] for part, at in where)
     return ScheduleCurve(parts[0].name, read, write)
 
 
