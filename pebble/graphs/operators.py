@@ -27,10 +27,6 @@ CREATES = frozenset(
 NORMS = frozenset(
     """
     layer_norm batch_norm group_norm instance_norm rms_norm _fused_rms_norm native_layer_norm
-    """.split()  # noqa: SIM905
-)
-NORMS |= frozenset(
-    """
     native_group_norm native_batch_norm _native_batch_norm_legit local_response_norm
     """.split()  # noqa: SIM905
 )

@@ -119,7 +119,7 @@ def power_of(machine: Machine, dtype: str, sms: int) -> Power | None:
     if gpcs is None or machine.boost_hertz is None or dtype not in MEASURED_DTYPES:
         return None
     constants = (OPERATION_JOULES, REQUEST_JOULES, FABRIC_JOULES, DRAM_JOULES)
-    static = STATIC_WATTS.get(machine.dram_kind or "", max(STATIC_WATTS.values()))
+    static = STATIC_WATTS.get(machine.dram_kind, max(STATIC_WATTS.values()))
     return Power(*constants, static, LIMIT_WATTS, REFERENCE_MHZ, machine.boost_hertz / 1e6, gpcs)
 
 

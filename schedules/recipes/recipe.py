@@ -31,7 +31,7 @@ class Recipe(Protocol):
         """Whether what it saves is lost where blocks do not wait for each other.
 
         Measured, free: waves of fewer blocks read 1.2 to 1.9 times what the model says, k begun later 1.1 times
-        (``benchmarks/hardware/exports/tuned_orders.csv``).
+        (``benchmarks/hardware/exports/tuned_orders.csv``); waves that end with a band were not measured.
         """
 
     def table(self, workload: Any, launch: Launch) -> TileTable:

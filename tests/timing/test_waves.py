@@ -387,3 +387,33 @@ def test_exponentials_run_beside_products_in_the_exported_tile_alone(dim: int, t
     steps = (8192 // tile.bm + 1) / 2 * tile.bm / tile.bn  # of a block, on the mean: one more where a mask crosses it
     half = seconds(tile, rates, masked) / seconds(tile, rates)
     assert half == pytest.approx((steps + 1) / (8192 / tile.bn), rel=0.06)
+
+
+@pytest.mark.parametrize("free", [True, False])
+@pytest.mark.parametrize("gated", [True, False])
+def test_the_down_product_of_a_gated_network_alone_goes_in_pairs(gated: bool, free: bool) -> None:
+    rates = replace(sustained_rates(H100, "bf16"), throttle=0.0)
+    network = Ffn(4096, 4096, 14336, gated=gated)
+    family = kernel_family(network)
+    config = config_of(H100.sms, stages=3, free=free, tile=TileShape(128, 128, 64), cache_bytes=H100.l2_bytes)
+    program = family.program(network, family.parse_schedule("separate:grouped-8"), config)
+    exported, plain = (
+        modelled_time(program, config, replace(rates, exported=each), network.compulsory_bytes)
+        for each in (True, False)
+    )
+    assert exported.compute_seconds == plain.compute_seconds
+    assert (exported.shared_seconds < plain.shared_seconds) == (exported.l2_bytes < plain.l2_bytes) == gated
+
+
+def test_a_single_launch_is_slowed_by_the_power_limit_no_more_than_a_sustained_run() -> None:
+    config = config_of(H100.sms, tile=TileShape(128, 128, 64), cache_bytes=H100.l2_bytes)
+    product = Gemm(8192, 16384, 8192)
+    family, rates = kernel_family(product), sustained_rates(H100, "bf16")
+    program = family.program(product, family.parse_schedule("grouped-8"), config)
+    time = modelled_time(program, config, rates, product.compulsory_bytes)
+    assert time.throttled_seconds > 0
+    less = time.at_most(time.seconds - time.throttled_seconds / 2)
+    assert less.seconds == pytest.approx(time.seconds - time.throttled_seconds / 2)
+    assert less.throttled_seconds == pytest.approx(time.throttled_seconds / 2)
+    assert time.at_most(0.0).seconds == pytest.approx(time.seconds - time.throttled_seconds)
+    assert time.at_most(2 * time.seconds) == time
