@@ -32,8 +32,9 @@ EXECUTIONS = ("persistent", "split-k-2", "split-k-4", "split-k-8", "stream-k")
 
 
 @triton.jit
-def walk(a, b, c, parts, flags, segments, starts, epoch, BM: tl.constexpr, BN: tl.constexpr, BK: tl.constexpr):
+def walk(a, b, c, parts, flags, work, epoch, BM: tl.constexpr, BN: tl.constexpr, BK: tl.constexpr):
     """Segments of seven numbers: row, column, first step, end, part that is written or -1, parts that are added."""
+    segments, starts = work
     where = tl.arange(0, BM)[:, None] * BN + tl.arange(0, BN)[None, :]
     for i in range(tl.load(starts + tl.program_id(0)), tl.load(starts + tl.program_id(0) + 1)):
         at = segments + i * 7
@@ -141,7 +142,7 @@ class Case:
         """The kernel, and under split-K the one that adds."""
         self.epoch += 1
         walk[(self.sms,)](
-            *self.operands, self.parts, self.flags, self.table, self.starts, self.epoch, BM, BN, BK,
+            *self.operands, self.parts, self.flags, (self.table, self.starts), self.epoch, BM, BN, BK,
             num_warps=8, num_stages=4,
         )  # fmt: skip
         if self.slices:

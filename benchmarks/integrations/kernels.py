@@ -33,9 +33,10 @@ def product_kernel(a, b, c, M, N, K, BLOCK_SIZE_M: tl.constexpr, BLOCK_SIZE_N: t
 
 
 @triton.jit
-def expert_kernel(a, b, c, token_of, expert_of, blocks, N, K, DIVIDE: tl.constexpr, BLOCK_SIZE_M: tl.constexpr,
+def expert_kernel(a, b, c, places, sizes, DIVIDE: tl.constexpr, BLOCK_SIZE_M: tl.constexpr,
                   BLOCK_SIZE_N: tl.constexpr, BLOCK_SIZE_K: tl.constexpr, GROUP_SIZE_M: tl.constexpr):  # fmt: skip
     """C[row] := A[token of row] B[expert of block]^T, rows sorted by expert and padded to whole blocks."""
+    (token_of, expert_of), (blocks, N, K) = places, sizes
     pid = tl.program_id(0)
     cols = tl.cdiv(N, BLOCK_SIZE_N)
     group = pid // (GROUP_SIZE_M * cols)
@@ -144,7 +145,7 @@ def experts(entry: dict[str, Any]) -> Callable[[dict[str, int]], None]:
         token_of, expert_of, blocks = sorted_by[side]
         for a, b, c, n, k, divide in ((x, up, first, wide, hidden, top_k), (between, down, second, hidden, inside, 1)):
             grid = blocks * triton.cdiv(n, config["BLOCK_SIZE_N"])
-            operands = (a, b, c, token_of, expert_of, blocks, n, k)
+            operands = (a, b, c, (token_of, expert_of), (blocks, n, k))
             launched(expert_kernel, grid, operands, config, DIVIDE=divide)
 
     return run

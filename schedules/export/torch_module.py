@@ -19,7 +19,7 @@ _FILE = '''"""Operators of PyTorch: matmul, grouped_matmul, mlp and attention, f
     import THIS_FILE
     c = THIS_FILE.matmul(a, b)
 
-Other sizes, types and devices get PyTorch's own calls. Written by pebble; it needs PyTorch and Triton.
+Other sizes, types and devices get PyTorch's own calls. Written by pebble; it needs PyTorch 2.10, Triton 3.6.
 """
 
 {imports}

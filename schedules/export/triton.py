@@ -30,7 +30,7 @@ _NARROWEST = 64  # columns of a tile of a product's last round
 WARP_GROUPS_FROM = 128 * 128  # values of a tile that keep two groups of four warps busy
 # each before what it imports
 MODULES = (
-    "operators", "latent", "decode", "attention", "grouped", "ffn", "gemm", "hopper", "kernels", "measuring", "launch",
+    "operators", "latent", "decode", "attention", "grouped", "ffn", "gemm", "measuring", "launch", "hopper", "kernels",
     "dealing",
 )  # fmt: skip
 _NAMES = re.compile(r"[A-Za-z_]\w*")
@@ -42,7 +42,7 @@ _FILE = '''"""{head}
     python THIS_FILE --how waves # as predicted; else tiles are dealt evenly, in this order, in less time
     python THIS_FILE --help
 
-Written by pebble; it needs PyTorch, Triton and an NVIDIA GPU, nothing else.
+Written by pebble; it needs PyTorch 2.10, Triton 3.6 (or newer) and an NVIDIA GPU, nothing else.
 """
 
 {imports}
@@ -148,7 +148,7 @@ def joined(needed: Mapping[str, set[str]]) -> tuple[str, str]:
         bodies.insert(0, body)
     imports = {line for line in imports if _name_of(line) in _NAMES.findall("".join(bodies)) or line == "import sys"}
     others = sorted((line for line in imports if line.split()[1].startswith(("torch", "triton"))), key=_by_module)
-    return "\n".join([*sorted(imports - {*others}), "", *others]), "".join(bodies)
+    return "\n".join([*sorted(imports - {*others}, key=_by_module), "", *others]), "".join(bodies)
 
 
 def _is_call(node: ast.stmt) -> bool:

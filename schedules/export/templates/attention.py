@@ -7,8 +7,8 @@ import torch
 import torch.nn.functional as F  # noqa: N812 - its usual name
 import triton.experimental.gluon.language as gl
 from dealing import parts_of
-from hopper import hopper_attention_kernel
-from kernels import attention_kernel
+from hopper import HopperBuild, HopperSizes, hopper_attention_kernel
+from kernels import AttentionBuild, AttentionSizes, attention_kernel
 from launch import Waves, described, has_copy_engine, one_in_each, power_of_two, random_values, whole_lines
 from triton.experimental.gluon.nvidia.hopper import TensorDescriptor as TileDescriptor
 
@@ -57,19 +57,20 @@ class AttentionLaunch:
             def rows(q, k, v, out):
                 return [_rows(q, 64, d), _rows(k, bn, d), _rows(v, bn, dv), out]
 
-            sizes = [self.queries, self.keys, self.group, self.value_dim, tensors[-1].stride(0), self.scale]
-            waves.add(hopper_attention_kernel, slots, rows, sizes, {"STAGES": waves.stages, "CAUSAL": self.causal})
+            pitch = tensors[-1].stride(0)
+            sizes = HopperSizes(self.queries, self.keys, self.group, self.value_dim, pitch, self.scale)
+            waves.add(hopper_attention_kernel, slots, rows, [sizes], HopperBuild(waves.stages, self.causal))
             return waves
         waves = Waves(tensors, programs, how, self.build)
-        meta = {"D": d, "DV": dv, "BM": bm, "BN": bn, "TMA": has_copy_engine(), "CAUSAL": self.causal}
+        build = AttentionBuild(bm, bn, d, dv, self.causal, has_copy_engine())
 
         def operands(q, k, v, out):
             q, k, v = (x.flatten(0, 1) for x in (q, k, v))
             out = out.unflatten(0, (copies, self.queries))
             return [described(q, 1, bm, d), described(k, 1, bn, d), described(v, 1, bn, dv), described(out, 1, bm, dv)]
 
-        sizes = [copies, kv_copies, self.queries, self.keys, self.dim, self.value_dim, self.scale]
-        waves.add(attention_kernel, slots, operands, sizes, meta)
+        sizes = AttentionSizes(copies, kv_copies, self.queries, self.keys, self.dim, self.value_dim, self.scale)
+        waves.add(attention_kernel, slots, operands, [sizes], build)
         return waves
 
 

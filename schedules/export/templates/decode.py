@@ -5,6 +5,7 @@ heads, in the table's order, are dealt evenly to all blocks; whoever brings the 
 """
 
 import functools
+from typing import NamedTuple
 
 import torch
 import torch.nn.functional as F  # noqa: N812 - its usual name
@@ -18,26 +19,56 @@ from launch import Waves, described, has_copy_engine, power_of_two
 MOST_AT_ONCE = 8  # pieces that are added up together: their sums fill the registers
 
 
+class DecodeSizes(NamedTuple):
+    """``copies`` of K and V, each of ``rows`` queries of all heads that share it; ``scale`` holds log2(e) too."""
+
+    copies: int
+    rows: int
+    queries: int
+    keys: int
+    head_dim: int
+    value_dim: int
+    scale: float
+
+
+class DecodeBuild(NamedTuple):
+    """As `AttentionBuild`; ``AT_ONCE`` pieces of a head are added up together."""
+
+    BM: int
+    BN: int
+    D: int
+    DV: int
+    CAUSAL: bool
+    TMA: bool
+    AT_ONCE: int
+    BARRIER: bool = False
+
+
 @triton.jit
-def decode_kernel(
-    q, k, v, o, tiles, begins, finished, pieces, piece_begins, partial, arrived, copies, rows, queries, keys, head_dim,
-    value_dim, scale, D: tl.constexpr, DV: tl.constexpr, BM: tl.constexpr, BN: tl.constexpr, TMA: tl.constexpr,
-    CAUSAL: tl.constexpr, AT_ONCE: tl.constexpr, BARRIER: tl.constexpr,
-):  # fmt: skip
-    """Pieces of heads (`in_runs`); ``scale`` holds log2(e) too.
+def decode_kernel(q, k, v, o, walk, sizes, BUILD: tl.constexpr):
+    """Pieces of heads (`in_runs`).
 
     What a piece found is DV sums, the greatest score and the sum of weights of each row, in fp32. Causal: the last
     query sees all keys.
     """
+    BM: tl.constexpr = BUILD.BM
+    BN: tl.constexpr = BUILD.BN
+    D: tl.constexpr = BUILD.D
+    DV: tl.constexpr = BUILD.DV
+    TMA: tl.constexpr = BUILD.TMA
+    CAUSAL: tl.constexpr = BUILD.CAUSAL
+    AT_ONCE: tl.constexpr = BUILD.AT_ONCE
+    copies, rows, queries, keys = sizes.copies, sizes.rows, sizes.queries, sizes.keys
+    head_dim, value_dim, scale = sizes.head_dim, sizes.value_dim, sizes.scale
     q = _matrices(q, copies, rows, head_dim, head_dim, BM, D, TMA)
     k = _matrices(k, copies, keys, head_dim, head_dim, BN, D, TMA)
     v = _matrices(v, copies, keys, value_dim, value_dim, BN, DV, TMA)
     o = _matrices(o, copies, rows, value_dim, value_dim, BM, DV, TMA)
     rm, rn, rv = tl.arange(0, BM), tl.arange(0, BN), tl.arange(0, DV)
     last = keys - queries + rm % queries
-    program = tl.program_id(0)
-    for at in range(tl.load(piece_begins + program), tl.load(piece_begins + program + 1)):
-        entry = pieces + 9 * at
+    first = walk.piece_begins + tl.program_id(0)
+    for at in range(tl.load(first), tl.load(first + 1)):
+        entry = walk.pieces + 9 * at
         copy, start, direction = tl.load(entry + 1), tl.load(entry + 2), tl.load(entry + 3)
         turn, turns, number, of = tl.load(entry + 4), tl.load(entry + 5), tl.load(entry + 6), tl.load(entry + 7)
         seen = (keys + BN - 1) // BN
@@ -60,15 +91,15 @@ def decode_kernel(
             acc = tl.dot(weights.to(values.dtype), values, acc * shrink[:, None])
             most = new_most
         mine_at = number.to(tl.int64) + (at - number)
-        mark = partial + mine_at * (BM * (DV + 2)) + rm * (DV + 2)
+        mark = walk.partial + mine_at * (BM * (DV + 2)) + rm * (DV + 2)
         tl.store(mark, most)
         tl.store(mark + 1, total)
         tl.store(mark[:, None] + 2 + rv[None, :], acc)
-        if _all_there(arrived + number, of):
+        if _all_there(walk.arrived + number, of):
             most = tl.full((BM,), float("-inf"), dtype=tl.float32)
             for piece in range(0, of, AT_ONCE):
                 which = piece + tl.arange(0, AT_ONCE)
-                marks = partial + (number + which).to(tl.int64)[:, None] * (BM * (DV + 2)) + rm[None, :] * (DV + 2)
+                marks = walk.partial + (number + which).to(tl.int64)[:, None] * (BM * (DV + 2)) + rm[None, :] * (DV + 2)
                 tops = tl.load(marks, mask=(which < of)[:, None] & (rm < rows)[None, :], other=float("-inf"))
                 most = tl.maximum(most, tl.max(tops, 0))
             most = tl.where(rm < rows, most, 0.0)
@@ -76,7 +107,7 @@ def decode_kernel(
             acc = tl.zeros((BM, DV), dtype=tl.float32)
             for piece in tl.range(0, of, AT_ONCE, loop_unroll_factor=2):
                 which = piece + tl.arange(0, AT_ONCE)
-                marks = partial + (number + which).to(tl.int64)[:, None] * (BM * (DV + 2)) + rm[None, :] * (DV + 2)
+                marks = walk.partial + (number + which).to(tl.int64)[:, None] * (BM * (DV + 2)) + rm[None, :] * (DV + 2)
                 there = (which < of)[:, None] & (rm < rows)[None, :]
                 weights = tl.exp2(tl.load(marks, mask=there, other=float("-inf")) - most[None, :])
                 total += tl.sum(weights * tl.load(marks + 1, mask=there, other=0.0), 0)
@@ -108,13 +139,12 @@ class DecodeLaunch(AttentionLaunch):
             k, v, out = k.flatten(0, 1), v.flatten(0, 1), out.unflatten(0, (copies, rows))
             return [described(q, 1, bm, d), described(k, 1, bn, d), described(v, 1, bn, dv), described(out, 1, bm, dv)]
 
-        meta = {"D": d, "DV": dv, "BM": bm, "BN": bn, "TMA": has_copy_engine(), "CAUSAL": self.causal}
         pieces = in_runs(slots, programs, 1)
         at_once = max(2, min(MOST_AT_ONCE, 1 << (len(pieces[0]) // copies).bit_length() - 1))  # of those of a head
-        meta |= {"AT_ONCE": at_once, "BARRIER": False, "num_warps": 4}
-        sizes = [copies, rows, self.queries, self.keys, self.dim, self.value_dim, self.scale]
-        waves = Waves(tensors, programs, how, self.build)
-        waves.add_pieces(decode_kernel, pieces, operands, bm * (dv + 2), sizes, meta)
+        build = DecodeBuild(bm, bn, d, dv, self.causal, has_copy_engine(), at_once)
+        sizes = DecodeSizes(copies, rows, self.queries, self.keys, self.dim, self.value_dim, self.scale)
+        waves = Waves(tensors, programs, how, self.build, warps=4)
+        waves.add_pieces(decode_kernel, pieces, operands, bm * (dv + 2), [sizes], build)
         return waves
 
 

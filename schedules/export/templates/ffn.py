@@ -5,7 +5,7 @@ import torch.nn.functional as F  # noqa: N812 - its usual name
 import triton
 import triton.language as tl
 from dealing import in_pairs, parts_of
-from kernels import gemm_kernel
+from kernels import ProductBuild, ProductSizes, gemm_kernel
 from launch import Waves, described, one_in_each, random_values, whole_lines
 
 
@@ -43,24 +43,23 @@ class FfnLaunch:
 
         def up(bn, parts, x, w1, gate, w2, h, y):
             both = [weights(w, bn, up_turned) for w in (w1, gate)]
-            return [described(x, bm, bk), *both, described(h, bm, bn // parts), h, h]
+            return [described(x, bm, bk), *both, described(h, bm, bn // parts), None]
 
         def down(bn, parts, x, w1, gate, w2, h, y):
             result = described(y, bm, bn // parts)
-            return [described(h, bm, bk), weights(w2, bn, down_turned), None, result, y, y]
+            return [described(h, bm, bk), weights(w2, bn, down_turned), None, result, None]
 
         waves = Waves(tensors, programs, how, self.build)
         for slots in parts_of(table, programs, alike=(0, 3, 4, 7)):
             product, first, steps, adds = (int(slots[0, column]) for column in (0, 3, 4, 7))
-            meta = {"BM": bm, "BK": bk, "ADDS": adds == 1, "B_TRANSPOSED": self.turned[product]}
+            build = ProductBuild(bm, bk, bn, ADDS=adds == 1, B_TRANSPOSED=self.turned[product])
             if product == 0:
-                meta |= {"GATED": self.gated, "SILU": not self.gated}
-                waves.add_product(gemm_kernel, slots, bn, up, [tokens, hidden, d_model, 1, first, steps], meta)
+                build = build._replace(GATED=self.gated, SILU=not self.gated)
+                waves.add_product(gemm_kernel, slots, up, [ProductSizes(tokens, hidden, d_model), first, steps], build)
                 continue
-            width = bn
             if how != "waves" and 2 * bn <= self.build["widths"][1]:  # one product has room for what two had
-                slots, width = in_pairs(slots), 2 * bn
-            waves.add_product(gemm_kernel, slots, width, down, [tokens, d_out, hidden, 1, first, steps], meta)
+                slots, build = in_pairs(slots), build._replace(BN=2 * bn)
+            waves.add_product(gemm_kernel, slots, down, [ProductSizes(tokens, d_out, hidden), first, steps], build)
         return waves
 
 

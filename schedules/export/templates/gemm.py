@@ -2,7 +2,7 @@
 
 import torch
 from dealing import parts_of
-from kernels import gemm_kernel
+from kernels import ProductBuild, ProductSizes, gemm_kernel
 from launch import Waves, described, one_in_each, random_values, whole_lines
 
 
@@ -24,14 +24,14 @@ class GemmLaunch:
             a, b = (
                 described(x, *(block[::-1] if t else block)) for x, block, t in zip((a, b), blocks, turned, strict=True)
             )
-            return [a, b, None, described(out, bm, bn // parts), out, out]
+            return [a, b, None, described(out, bm, bn // parts), None]
 
-        meta = {"BM": bm, "BK": bk, "A_TRANSPOSED": turned[0], "B_TRANSPOSED": turned[1]}
         waves = Waves(tensors, programs, how, self.build)
         for slots in parts_of(table, programs, alike=(3, 4, 7)):
             first, steps, adds = (int(slots[0, column]) for column in (3, 4, 7))
-            adds = {"ADDS": adds == 1 or self.accumulates}
-            waves.add_product(gemm_kernel, slots, bn, operands, [self.m, self.n, self.k, 1, first, steps], meta | adds)
+            adds = adds == 1 or self.accumulates
+            build = ProductBuild(bm, bk, bn, ADDS=adds, A_TRANSPOSED=turned[0], B_TRANSPOSED=turned[1])
+            waves.add_product(gemm_kernel, slots, operands, [ProductSizes(self.m, self.n, self.k), first, steps], build)
         return waves
 
 

@@ -2,7 +2,7 @@
 
 import torch
 from dealing import parts_of
-from kernels import gemm_kernel
+from kernels import Groups, ProductBuild, ProductSizes, gemm_kernel
 from launch import Waves, described, one_in_each, random_values, whole_lines
 
 
@@ -24,14 +24,13 @@ class GroupedLaunch:
 
         def operands(bn, parts, a, b, out):
             weights, result = described(b, 1, bk, bn), described(out, bm, bn // parts)
-            return [described(a, bm, bk), weights, None, result, out, where]
+            return [described(a, bm, bk), weights, None, result, Groups(len(self.groups), where, out)]
 
         waves = Waves(tensors, programs, how, self.build)
         for slots in parts_of(table, programs, alike=(3, 4, 7)):
             first, steps, adds = (int(slots[0, column]) for column in (3, 4, 7))
-            meta = {"BM": bm, "BK": bk, "GROUPED": True, "ADDS": adds == 1 or self.accumulates}
-            sizes = [top, self.n, self.k, len(self.groups), first, steps]
-            waves.add_product(gemm_kernel, slots, bn, operands, sizes, meta)
+            build = ProductBuild(bm, bk, bn, GROUPED=True, ADDS=adds == 1 or self.accumulates)
+            waves.add_product(gemm_kernel, slots, operands, [ProductSizes(top, self.n, self.k), first, steps], build)
         return waves
 
 

@@ -4,28 +4,62 @@ While the tensor cores multiply the weights of one step by its values, a group w
 of tiles is that of `kernels`.
 """
 
+from typing import NamedTuple
+
 import triton.experimental.gluon as gluon
 import triton.experimental.gluon.language as gl
 import triton.experimental.gluon.language.nvidia.hopper as hopper
 from kernels import _k_step, _tick, _wait
 
 
+class HopperSizes(NamedTuple):
+    """``group`` heads share one of K and V; rows of O are ``pitch`` values apart; ``scale`` holds log2(e) too."""
+
+    queries: int
+    keys: int
+    group: int
+    value_dim: int
+    pitch: int
+    scale: float
+
+
+class HopperBuild(NamedTuple):
+    """Buffers of K and of V, and what each block does."""
+
+    STAGES: int
+    CAUSAL: bool
+    BARRIER: bool = False
+
+
+class Buffers(NamedTuple):
+    """Tiles in shared memory, and for each whether it is full, or may be filled."""
+
+    q_tile: object
+    k_tiles: object
+    v_tiles: object
+    q_full: object
+    q_empty: object
+    k_full: object
+    k_empty: object
+    v_full: object
+    v_empty: object
+
+
 @gluon.jit
-def _load_tiles(
-    q, k, v, tiles, begin, end, finished, queries, keys, group, q_tile, k_tiles, v_tiles, q_full, q_empty, k_full,
-    k_empty, v_full, v_empty, BARRIER: gl.constexpr,
-):  # fmt: skip
+def _load_tiles(q, k, v, walk, begin, end, sizes, buffers, BARRIER: gl.constexpr):
     """The warp that loads: each tile of Q, then the tiles of K and V that it sees, as buffers become free."""
+    q_tile, k_tiles, v_tiles, q_full, q_empty, k_full, k_empty, v_full, v_empty = buffers
+    queries, keys, group = sizes.queries, sizes.keys, sizes.group
     STAGES: gl.constexpr = k_tiles.shape[0]
     BN: gl.constexpr = k_tiles.shape[1]
     HALF: gl.constexpr = q_tile.shape[1]
     steps = 0
     for at in range(begin, end):
-        entry = tiles + 6 * at
+        entry = walk.tiles + 6 * at
         tile, head = gl.load(entry), gl.load(entry + 1)
         start, direction, seen = gl.load(entry + 2), gl.load(entry + 3), gl.load(entry + 4)
         if BARRIER:
-            _wait(finished, gl.load(entry + 5))
+            _wait(walk.finished, gl.load(entry + 5))
         row = head * queries + tile * (2 * HALF)
         for half in gl.static_range(2):
             hopper.mbarrier.wait(q_empty.index(half), ((at - begin) & 1) ^ 1)
@@ -61,11 +95,10 @@ def _weigh(scores, most, total, step, whole, last, keys, scale, CAUSAL: gl.const
 
 
 @gluon.jit
-def _multiply(
-    o, tiles, begin, end, finished, count, queries, keys, value_dim, pitch, scale, q_tile, k_tiles, v_tiles, q_full,
-    q_empty, k_full, k_empty, v_full, v_empty, GROUP: gl.constexpr, CAUSAL: gl.constexpr, BARRIER: gl.constexpr,
-):  # fmt: skip
+def _multiply(o, walk, begin, end, sizes, buffers, GROUP: gl.constexpr, CAUSAL: gl.constexpr, BARRIER: gl.constexpr):
     """A warp group: scores of its half of a tile of Q, weights, and their sums of values."""
+    q_tile, k_tiles, v_tiles, q_full, q_empty, k_full, k_empty, v_full, v_empty = buffers
+    queries, keys, value_dim, pitch, scale = sizes.queries, sizes.keys, sizes.value_dim, sizes.pitch, sizes.scale
     STAGES: gl.constexpr = k_tiles.shape[0]
     BN: gl.constexpr = k_tiles.shape[1]
     HALF: gl.constexpr = q_tile.shape[1]
@@ -77,7 +110,7 @@ def _multiply(
     nothing = gl.full([HALF, BN], 0.0, gl.float32, SCORES)
     steps = 0
     for at in range(begin, end):
-        entry = tiles + 6 * at
+        entry = walk.tiles + 6 * at
         tile, head = gl.load(entry), gl.load(entry + 1)
         start, direction, seen = gl.load(entry + 2), gl.load(entry + 3), gl.load(entry + 4)
         top = tile * (2 * HALF) + GROUP * HALF
@@ -126,17 +159,15 @@ def _multiply(
         out = o + (head * queries + rm).to(gl.int64)[:, None] * pitch + rv[None, :]
         gl.store(out, acc.to(o.dtype.element_ty), mask=(rm < queries)[:, None] & (rv < value_dim)[None, :])
         if BARRIER and GROUP == 0:
-            _tick(finished, count)
+            _tick(walk.finished, gl.load(walk.begins + gl.num_programs(0)))
 
 
 @gluon.jit
-def hopper_attention_kernel(
-    q, k, v, o, tiles, begins, finished, count, queries, keys, group, value_dim, pitch, scale, STAGES: gl.constexpr,
-    CAUSAL: gl.constexpr, BARRIER: gl.constexpr,
-):  # fmt: skip
+def hopper_attention_kernel(q, k, v, o, walk, sizes, BUILD: gl.constexpr):
     """O = softmax(Q K^T) V as `attention_kernel`, for tiles of 128 queries."""
-    program = gl.program_id(0)
-    begin, end = gl.load(begins + program), gl.load(begins + program + 1)
+    STAGES: gl.constexpr = BUILD.STAGES
+    first = walk.begins + gl.program_id(0)
+    begin, end = gl.load(first), gl.load(first + 1)
     BN: gl.constexpr = k.block_type.shape[0]
     q_tile = gl.allocate_shared_memory(q.dtype, [2, q.block_type.shape[0], q.block_type.shape[1]], q.layout)
     k_tiles = gl.allocate_shared_memory(k.dtype, [STAGES, BN, k.block_type.shape[1]], k.layout)
@@ -155,21 +186,15 @@ def hopper_attention_kernel(
         hopper.mbarrier.init(v_full.index(stage), count=1)
         hopper.mbarrier.init(k_empty.index(stage), count=2)
         hopper.mbarrier.init(v_empty.index(stage), count=2)
+    CAUSAL: gl.constexpr = BUILD.CAUSAL
+    BARRIER: gl.constexpr = BUILD.BARRIER
+    buffers = Buffers(q_tile, k_tiles, v_tiles, q_full, q_empty, k_full, k_empty, v_full, v_empty)
     gl.warp_specialize(
         [
-            (_multiply, (
-                o, tiles, begin, end, finished, count, queries, keys, value_dim, pitch, scale, q_tile, k_tiles, v_tiles,
-                q_full, q_empty, k_full, k_empty, v_full, v_empty, gl.constexpr(0), CAUSAL, BARRIER,
-            )),
-            (_multiply, (
-                o, tiles, begin, end, finished, count, queries, keys, value_dim, pitch, scale, q_tile, k_tiles, v_tiles,
-                q_full, q_empty, k_full, k_empty, v_full, v_empty, gl.constexpr(1), CAUSAL, BARRIER,
-            )),
-            (_load_tiles, (
-                q, k, v, tiles, begin, end, finished, queries, keys, group, q_tile, k_tiles, v_tiles, q_full, q_empty,
-                k_full, k_empty, v_full, v_empty, BARRIER,
-            )),
+            (_multiply, (o, walk, begin, end, sizes, buffers, gl.constexpr(0), CAUSAL, BARRIER)),
+            (_multiply, (o, walk, begin, end, sizes, buffers, gl.constexpr(1), CAUSAL, BARRIER)),
+            (_load_tiles, (q, k, v, walk, begin, end, sizes, buffers, BARRIER)),
         ],
         [4, 1],
         [240, 24],
-    )  # fmt: skip
+    )

@@ -13,8 +13,92 @@ A product's loop over tiles is one with its loop over k (``flatten``), so that t
 loaded while this one is stored. The compiler must not see a loop in between: waiting is a few instructions of PTX.
 """
 
+from typing import NamedTuple
+
 import triton
 import triton.language as tl
+
+
+class Walk(NamedTuple):
+    """What each program of a launch takes: tiles of six numbers each, and where those of each program begin.
+
+    ``finished`` counts tiles. ``pieces`` have nine numbers each (`in_runs`); ``partial`` holds what they found, and
+    ``arrived`` counts those of each tile.
+    """
+
+    tiles: object = None
+    begins: object = None
+    finished: object = None
+    pieces: object = None
+    piece_begins: object = None
+    partial: object = None
+    arrived: object = None
+
+
+class Groups(NamedTuple):
+    """Several products, their A and C one below the other.
+
+    ``places`` has three numbers for each tile row: its first row, the end of its product's rows, which product it is.
+    """
+
+    count: int
+    places: object
+    rows_of_c: object
+
+
+class ProductSizes(NamedTuple):
+    """Of A (m x k), B (k x n) and C (m x n), all groups together."""
+
+    m: int
+    n: int
+    k: int
+
+
+class ProductBuild(NamedTuple):
+    """A product's constants: its tile, the parts in which it is stored, and which of its kinds it is.
+
+    ``POLLS``: how often a block that waits asks (0: for ever). ``CUT``: behind its tiles a program takes pieces of
+    others. ``SILU``: silu(A B); ``GATED``: silu(A G) * (A B). A transposed operand lies in memory as k x m, or n x k.
+    """
+
+    BM: int
+    BK: int
+    BN: int = 0
+    PARTS: int = 1
+    TMA: bool = False
+    BARRIER: bool = False
+    POLLS: int = 0
+    CUT: bool = False
+    ADDS: bool = False
+    GROUPED: bool = False
+    SILU: bool = False
+    GATED: bool = False
+    A_TRANSPOSED: bool = False
+    B_TRANSPOSED: bool = False
+
+
+class AttentionSizes(NamedTuple):
+    """Heads are those of all batches; ``scale`` holds log2(e) too."""
+
+    heads: int
+    kv_heads: int
+    queries: int
+    keys: int
+    head_dim: int
+    value_dim: int
+    scale: float
+
+
+class AttentionBuild(NamedTuple):
+    """Attention's constants: its tile, and powers of two that hold the vectors of Q and K, and of V."""
+
+    BM: int
+    BN: int
+    D: int
+    DV: int
+    CAUSAL: bool
+    TMA: bool
+    BARRIER: bool = False
 
 
 @triton.jit
@@ -163,35 +247,36 @@ def _right(b, group, at_k, col, BK: tl.constexpr, BN: tl.constexpr, GROUPED: tl.
 
 
 @triton.jit
-def _tile_of(entry, places, BM: tl.constexpr, BN: tl.constexpr, GROUPED: tl.constexpr):
+def _tile_of(entry, groups, BM: tl.constexpr, BN: tl.constexpr, GROUPED: tl.constexpr):
     """Its first row and column; and of a tile of several products the end of its rows, and which product it is."""
     row, end, group = tl.load(entry) * BM, 0, 0
     if GROUPED:
-        place = places + 3 * tl.load(entry)
+        place = groups.places + 3 * tl.load(entry)
         row, end, group = tl.load(place), tl.load(place + 1), tl.load(place + 2)
     return row, tl.load(entry + 1) * BN, end, group
 
 
-@triton.jit(do_not_specialize=["count", "first", "steps"])
-def gemm_kernel(
-    a, b, gate, c, rows_of_c, places, tiles, begins, finished, count, pieces, piece_begins, partial, arrived,
-    m, n, k, groups, first, steps,
-    BM: tl.constexpr, BN: tl.constexpr, BK: tl.constexpr, PARTS: tl.constexpr, TMA: tl.constexpr,
-    BARRIER: tl.constexpr, POLLS: tl.constexpr, CUT: tl.constexpr = False, ADDS: tl.constexpr = False,
-    GROUPED: tl.constexpr = False, SILU: tl.constexpr = False, GATED: tl.constexpr = False,
-    A_TRANSPOSED: tl.constexpr = False, B_TRANSPOSED: tl.constexpr = False,
-):  # fmt: skip
-    """C = A B, or C += A B over the k steps from ``first`` on; ``SILU``: silu(A B); ``GATED``: silu(A G) * (A B).
+@triton.jit(do_not_specialize=["first", "steps"])
+def gemm_kernel(a, b, gate, c, groups, walk, sizes, first, steps, BUILD: tl.constexpr):
+    """C = A B, or C += A B over the k steps from ``first`` on, or what `ProductBuild` says.
 
-    ``GROUPED``: several products, their A and C one below the other. ``places`` has three numbers for each tile row:
-    its first row, the end of its product's rows, and which product it is. A transposed operand lies in memory as
-    k x m, or n x k. ``CUT``: behind its tiles a program takes pieces of others (`in_runs`); who brings the last
-    piece of a tile adds them up.
+    Who brings the last piece of a tile that is cut adds them up.
     """
+    BM: tl.constexpr = BUILD.BM
+    BN: tl.constexpr = BUILD.BN
+    BK: tl.constexpr = BUILD.BK
+    PARTS: tl.constexpr = BUILD.PARTS
+    ADDS: tl.constexpr = BUILD.ADDS
+    GROUPED: tl.constexpr = BUILD.GROUPED
+    GATED: tl.constexpr = BUILD.GATED
+    A_TRANSPOSED: tl.constexpr = BUILD.A_TRANSPOSED
+    B_TRANSPOSED: tl.constexpr = BUILD.B_TRANSPOSED
+    TMA: tl.constexpr = BUILD.TMA
+    m, n, k = sizes.m, sizes.n, sizes.k
     a = _matrix(a, k if A_TRANSPOSED else m, m if A_TRANSPOSED else k, BK if A_TRANSPOSED else BM,
                 BM if A_TRANSPOSED else BK, TMA)  # fmt: skip
     if GROUPED:
-        b = _matrices(b, groups, k, n, n, BK, BN, TMA)
+        b = _matrices(b, groups.count, k, n, n, BK, BN, TMA)
     else:
         b = _matrix(b, n if B_TRANSPOSED else k, k if B_TRANSPOSED else n, BN if B_TRANSPOSED else BK,
                     BK if B_TRANSPOSED else BN, TMA)  # fmt: skip
@@ -199,13 +284,14 @@ def gemm_kernel(
         gate = _matrix(gate, n if B_TRANSPOSED else k, k if B_TRANSPOSED else n, BN if B_TRANSPOSED else BK,
                        BK if B_TRANSPOSED else BN, TMA)  # fmt: skip
     c = _matrix(c, m, n, BM, BN // PARTS, TMA)
-    program = tl.program_id(0)
-    for at in tl.range(tl.load(begins + program), tl.load(begins + program + 1), flatten=not GATED):
-        entry = tiles + 6 * at
-        row, col, end, group = _tile_of(entry, places, BM, BN, GROUPED)
+    mine = walk.begins + tl.program_id(0)
+    count = tl.load(walk.begins + tl.num_programs(0))
+    for at in tl.range(tl.load(mine), tl.load(mine + 1), flatten=not GATED):
+        entry = walk.tiles + 6 * at
+        row, col, end, group = _tile_of(entry, groups, BM, BN, GROUPED)
         start, direction = tl.load(entry + 2), tl.load(entry + 3)
-        if BARRIER:
-            _wait(finished, tl.load(entry + 5), POLLS)
+        if BUILD.BARRIER:
+            _wait(walk.finished, tl.load(entry + 5), BUILD.POLLS)
         acc = tl.zeros((BM, BN), dtype=tl.float32)
         if GATED:
             gates = tl.zeros((BM, BN), dtype=tl.float32)
@@ -217,22 +303,23 @@ def gemm_kernel(
                 gates = tl.dot(left, _right(gate, group, at_k, col, BK, BN, False, B_TRANSPOSED), gates)
         if GATED:
             acc = _silu(gates) * acc
-        if SILU:
+        if BUILD.SILU:
             acc = _silu(acc)
         if GROUPED:
             if row + BM <= end:
                 _put(c, row, col, acc, PARTS, ADDS)
             else:
-                _put_rows(rows_of_c, n, row, end, col, acc, PARTS, ADDS)
+                _put_rows(groups.rows_of_c, n, row, end, col, acc, PARTS, ADDS)
         else:
             _put(c, row, col, acc, PARTS, ADDS)
-        if BARRIER:
-            _tick(finished, count)
-    if CUT:
+        if BUILD.BARRIER:
+            _tick(walk.finished, count)
+    if BUILD.CUT:
         WIDTH: tl.constexpr = BN // PARTS
-        for at in range(tl.load(piece_begins + program), tl.load(piece_begins + program + 1)):
-            entry = pieces + 9 * at
-            row, col, end, group = _tile_of(entry, places, BM, BN, GROUPED)
+        cut = walk.piece_begins + tl.program_id(0)
+        for at in range(tl.load(cut), tl.load(cut + 1)):
+            entry = walk.pieces + 9 * at
+            row, col, end, group = _tile_of(entry, groups, BM, BN, GROUPED)
             start, direction, turn = tl.load(entry + 2), tl.load(entry + 3), tl.load(entry + 4)
             acc = tl.zeros((BM, BN), dtype=tl.float32)
             for step in range(turn, turn + tl.load(entry + 5)):
@@ -240,42 +327,45 @@ def gemm_kernel(
                 right = _right(b, group, at_k, col, BK, BN, GROUPED, B_TRANSPOSED)
                 acc = tl.dot(_left(a, row, at_k, A_TRANSPOSED), right, acc)
             number, of, stride = tl.load(entry + 6), tl.load(entry + 7), tl.load(entry + 8)
-            sums = partial + number.to(tl.int64) * (BM * BN)
+            sums = walk.partial + number.to(tl.int64) * (BM * BN)
             _leave(sums + (at - number).to(tl.int64) * (BM * BN), acc)
-            if _all_there(arrived + number, of):
+            if _all_there(walk.arrived + number, of):
                 for part in tl.static_range(PARTS):
                     tile = _sum(sums, of, stride, part, BM, BN, WIDTH)
-                    if SILU:
+                    if BUILD.SILU:
                         tile = _silu(tile)
                     if GROUPED:
-                        _put_rows(rows_of_c, n, row, end, col + part * WIDTH, tile, 1, ADDS)
+                        _put_rows(groups.rows_of_c, n, row, end, col + part * WIDTH, tile, 1, ADDS)
                     else:
                         _put(c, row, col + part * WIDTH, tile, 1, ADDS)
 
 
 @triton.jit
-def attention_kernel(
-    q, k, v, o, tiles, begins, finished, count, heads, kv_heads, queries, keys, head_dim, value_dim, scale,
-    D: tl.constexpr, DV: tl.constexpr, BM: tl.constexpr, BN: tl.constexpr, TMA: tl.constexpr, CAUSAL: tl.constexpr,
-    BARRIER: tl.constexpr,
-):  # fmt: skip
-    """O = softmax(Q K^T) V with online softmax; ``scale`` holds log2(e) too.
+def attention_kernel(q, k, v, o, walk, sizes, BUILD: tl.constexpr):
+    """O = softmax(Q K^T) V with online softmax.
 
-    A tile row is a Q tile, a tile column a head, batch by batch; k are the KV tiles that the Q tile sees. Heads are
-    those of all batches; as many of Q as it takes share one of K and V. Causal: the last query sees all keys. D and DV
-    are powers of two that hold the vectors of Q and K, and of V.
+    A tile row is a Q tile, a tile column a head, batch by batch; k are the KV tiles that the Q tile sees. As many
+    heads of Q as it takes share one of K and V. Causal: the last query sees all keys.
     """
+    BM: tl.constexpr = BUILD.BM
+    BN: tl.constexpr = BUILD.BN
+    D: tl.constexpr = BUILD.D
+    DV: tl.constexpr = BUILD.DV
+    TMA: tl.constexpr = BUILD.TMA
+    CAUSAL: tl.constexpr = BUILD.CAUSAL
+    heads, kv_heads, queries, keys = sizes.heads, sizes.kv_heads, sizes.queries, sizes.keys
+    head_dim, value_dim, scale = sizes.head_dim, sizes.value_dim, sizes.scale
     q = _matrices(q, heads, queries, head_dim, head_dim, BM, D, TMA)
     k = _matrices(k, kv_heads, keys, head_dim, head_dim, BN, D, TMA)
     v = _matrices(v, kv_heads, keys, value_dim, value_dim, BN, DV, TMA)
     o = _matrices(o, heads, queries, value_dim, value_dim, BM, DV, TMA)
-    rn, program = tl.arange(0, BN), tl.program_id(0)
-    for at in range(tl.load(begins + program), tl.load(begins + program + 1)):
-        entry = tiles + 6 * at
+    rn, first = tl.arange(0, BN), walk.begins + tl.program_id(0)
+    for at in range(tl.load(first), tl.load(first + 1)):
+        entry = walk.tiles + 6 * at
         top, head = tl.load(entry) * BM, tl.load(entry + 1)
         start, direction, seen = tl.load(entry + 2), tl.load(entry + 3), tl.load(entry + 4)
-        if BARRIER:
-            _wait(finished, tl.load(entry + 5))
+        if BUILD.BARRIER:
+            _wait(walk.finished, tl.load(entry + 5))
         kv = head // (heads // kv_heads)
         mine = q.load([head, top, 0]).reshape(BM, D)
         last = top + keys - queries + tl.arange(0, BM)
@@ -301,8 +391,8 @@ def attention_kernel(
             acc = tl.dot(weights.to(values.dtype), values, acc * shrink[:, None])
             most = new_most
         o.store([head, top, 0], (acc / total[:, None]).to(o.dtype).reshape(1, BM, DV))
-        if BARRIER:
-            _tick(finished, count)
+        if BUILD.BARRIER:
+            _tick(walk.finished, tl.load(walk.begins + tl.num_programs(0)))
 
 
 @triton.jit

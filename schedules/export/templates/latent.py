@@ -1,6 +1,7 @@
 """O = softmax(Q KV^T) V, V the first columns of KV: the kernel, operands, the launch, the library's, the check."""
 
 import math
+from typing import NamedTuple
 
 import torch
 import triton
@@ -11,30 +12,56 @@ from kernels import _k_step, _matrices, _tick, _wait
 from launch import Waves, described, has_copy_engine, one_in_each, power_of_two, random_values, whole_lines
 
 
-@triton.jit
-def latent_kernel(
-    q, q_turned, kv, kv_turned, o, tiles, begins, finished, count, batch, rows, keys, heads, latent, rope, scale,
-    L: tl.constexpr, R: tl.constexpr, BM: tl.constexpr, BN: tl.constexpr, TMA: tl.constexpr, CAUSAL: tl.constexpr,
-    BARRIER: tl.constexpr,
-):  # fmt: skip
-    """One load of a tile of latents, used in both products; online softmax, ``scale`` holds log2(e) too.
+class LatentSizes(NamedTuple):
+    """``rows``: queries times ``heads``; ``latent`` columns are values too, ``rope`` are not; ``scale`` has log2(e)."""
 
-    A tile row is a tile of stacked queries, the heads of a query side by side; a tile column a sequence. L and R are
-    powers of two that hold the columns that are values too, and the others.
+    batch: int
+    rows: int
+    keys: int
+    heads: int
+    latent: int
+    rope: int
+    scale: float
+
+
+class LatentBuild(NamedTuple):
+    """The tile, and powers of two that hold the columns that are values too (L), and the others (R)."""
+
+    BM: int
+    BN: int
+    L: int
+    R: int
+    CAUSAL: bool
+    TMA: bool
+    BARRIER: bool = False
+
+
+@triton.jit
+def latent_kernel(q, q_turned, kv, kv_turned, o, walk, sizes, BUILD: tl.constexpr):
+    """One load of a tile of latents, used in both products; online softmax.
+
+    A tile row is a tile of stacked queries, the heads of a query side by side; a tile column a sequence.
     """
+    BM: tl.constexpr = BUILD.BM
+    BN: tl.constexpr = BUILD.BN
+    L: tl.constexpr = BUILD.L
+    R: tl.constexpr = BUILD.R
+    TMA: tl.constexpr = BUILD.TMA
+    batch, rows, keys, heads = sizes.batch, sizes.rows, sizes.keys, sizes.heads
+    latent, rope, scale = sizes.latent, sizes.rope, sizes.scale
     width = latent + rope
     q = _matrices(q, batch, rows, latent, width, BM, L, TMA)
     q_turned = _matrices(q_turned, batch, rows, rope, width, BM, R, TMA)
     kv = _matrices(kv, batch, keys, latent, width, BN, L, TMA)
     kv_turned = _matrices(kv_turned, batch, keys, rope, width, BN, R, TMA)
     o = _matrices(o, batch, rows, latent, latent, BM, L, TMA)
-    rn, program = tl.arange(0, BN), tl.program_id(0)
-    for at in range(tl.load(begins + program), tl.load(begins + program + 1)):
-        entry = tiles + 6 * at
+    rn, first = tl.arange(0, BN), walk.begins + tl.program_id(0)
+    for at in range(tl.load(first), tl.load(first + 1)):
+        entry = walk.tiles + 6 * at
         top, sequence = tl.load(entry) * BM, tl.load(entry + 1)
         start, direction, seen = tl.load(entry + 2), tl.load(entry + 3), tl.load(entry + 4)
-        if BARRIER:
-            _wait(finished, tl.load(entry + 5))
+        if BUILD.BARRIER:
+            _wait(walk.finished, tl.load(entry + 5))
         wide, turned = q.load([sequence, top, 0]).reshape(BM, L), q_turned.load([sequence, top, 0]).reshape(BM, R)
         last = keys - rows // heads + (top + tl.arange(0, BM)) // heads
         most = tl.full((BM,), float("-inf"), dtype=tl.float32)
@@ -46,7 +73,7 @@ def latent_kernel(
             scores = tl.dot(wide, latents.T)
             scores = tl.dot(turned, kv_turned.load([sequence, key, 0]).reshape(BN, R).T, scores) * scale
             visible = (key + rn < keys)[None, :]
-            if CAUSAL:
+            if BUILD.CAUSAL:
                 visible = visible & (last[:, None] >= (key + rn)[None, :])
             scores = tl.where(visible, scores, -1.0e6)  # finite: a tile that a row does not see must not make it 0/0
             new_most = tl.maximum(most, tl.max(scores, 1))
@@ -56,8 +83,8 @@ def latent_kernel(
             acc = tl.dot(weights.to(latents.dtype), latents, acc * shrink[:, None])
             most = new_most
         o.store([sequence, top, 0], (acc / total[:, None]).to(o.dtype).reshape(1, BM, L))
-        if BARRIER:
-            _tick(finished, count)
+        if BUILD.BARRIER:
+            _tick(walk.finished, tl.load(walk.begins + tl.num_programs(0)))
 
 
 class LatentProblem:
@@ -78,7 +105,7 @@ class LatentProblem:
         """The table's kernel."""
         bm, bn = self.tile[:2]
         wide, turned = power_of_two(self.latent), power_of_two(self.rope)
-        meta = {"L": wide, "R": turned, "BM": bm, "BN": bn, "TMA": has_copy_engine(), "CAUSAL": self.causal}
+        build = LatentBuild(bm, bn, wide, turned, self.causal, has_copy_engine())
         out = self.out.unflatten(0, (len(self.q), self.total))
 
         def operands(q, kv, out):
@@ -88,11 +115,11 @@ class LatentProblem:
                 described(out, 1, bm, wide),
             ]
 
-        sizes = [len(self.q), self.total, self.keys, self.heads, self.latent, self.rope]
-        sizes.append(math.log2(math.e) / (self.latent + self.rope) ** 0.5)
+        scale = math.log2(math.e) / (self.latent + self.rope) ** 0.5
+        sizes = LatentSizes(len(self.q), self.total, self.keys, self.heads, self.latent, self.rope, scale)
         waves = Waves((self.q, self.kv, out), programs, how, self.build)
         (slots,) = parts_of(table, programs)
-        waves.add(latent_kernel, slots, operands, sizes, meta)
+        waves.add(latent_kernel, slots, operands, [sizes], build)
         return waves
 
     def _columns(self, x):

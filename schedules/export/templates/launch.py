@@ -9,6 +9,7 @@ import zlib
 import torch
 import triton
 from dealing import dealt_evenly, in_runs, in_slices, lists_of, with_narrow_rest, with_rest
+from kernels import Walk
 from triton.tools.tensor_descriptor import TensorDescriptor
 
 SHARED_PER_BLOCK = 1024  # what the driver adds to a block's shared memory
@@ -149,60 +150,63 @@ class Waves:
         self.launches, self.spills, self.fits, self.resources = [], 0, math.inf, ""
         self.sums, self.counters, self.bound_tensors = 1, 1, None
 
-    def add(self, kernel, slots, operands, sizes, meta, waits=False, rest=None):
-        """One launch more, over some slots: the operands of tensors, the list of tiles, then sizes and constants.
+    def add(self, kernel, slots, operands, sizes, build, waits=False, rest=None):
+        """One launch more, over some slots: the operands of tensors, what a program takes, then sizes and constants.
 
         ``rest`` are slots whose k is cut, for a kernel that takes them.
         """
         steps = int(slots[:, 4].min()) if len(slots) else 1
         slots = slots if self.how == "waves" else dealt_evenly(slots, self.programs)
-        lists = lists_of(slots, self.programs, -(-self.stages // max(steps, 1)))
-        waits = self.how == "waves" or (waits and self.how == "even")
-        meta = {**meta, "BARRIER": waits, "num_warps": self.warps}
-        pieces, sums = (), 0
-        if rest is not None:
-            meta |= {"CUT": len(rest) > 0, "POLLS": 0 if self.how == "waves" else POLLS}
+        walk = Walk(*lists_of(slots, self.programs, -(-self.stages // max(steps, 1))))
+        build = build._replace(BARRIER=self.how == "waves" or (waits and self.how == "even"))
+        sums = 0
+        if rest is not None and len(rest):
             cut = in_slices if 2 * len(rest) <= self.programs else in_runs
-            pieces = cut(rest, self.programs, self.build["piece"]) if len(rest) else lists
-            sums = len(rest) and len(pieces[0]) * meta["BM"] * meta["BN"]
-        self._add(kernel, [*lists, len(slots)], operands, pieces, sums, sizes, meta)
+            pieces, begins = cut(rest, self.programs, self.build["piece"])
+            walk, build = walk._replace(pieces=pieces, piece_begins=begins), build._replace(CUT=True)
+            sums = len(pieces) * build.BM * build.BN
+        self._add(kernel, walk, operands, sums, sizes, build)
 
-    def add_pieces(self, kernel, pieces, operands, sums, sizes, meta):
+    def add_pieces(self, kernel, pieces, operands, sums, sizes, build):
         """One launch more, of pieces alone, each of which stores ``sums`` values."""
-        lists = torch.zeros(1, dtype=torch.int32), torch.zeros(1, dtype=torch.int32)
-        self._add(kernel, lists, operands, pieces, sums * len(pieces[0]), sizes, meta)
+        walk = Walk(pieces=pieces[0], piece_begins=pieces[1])
+        self._add(kernel, walk, operands, sums * len(walk.pieces), sizes, build)
 
-    def _add(self, kernel, lists, operands, pieces, sums, sizes, meta):
+    def _add(self, kernel, walk, operands, sums, sizes, build):
         """A launch whose lists are there; ``sums`` values of pieces go through memory."""
-        lists, pieces = ([x.to(self.device) if hasattr(x, "to") else x for x in some] for some in (lists, pieces))
-        counters = 1 + (len(pieces[0]) if sums else 0)
-        self.sums, self.counters = max(self.sums, sums), max(self.counters, counters)
+        walk = Walk(*(x if x is None else x.to(self.device) for x in walk))
+        cut = walk.pieces is not None
+        self.sums = max(self.sums, sums)
+        self.counters = max(self.counters, 1 + (len(walk.pieces) if cut else 0))
 
         def bound(tensors, partial, counters):
-            before = [*operands(*tensors), *lists[:2], counters, *lists[2:]]
-            return [*before, *pieces, *((partial, counters[1:]) if pieces else ()), *sizes]
+            mine = walk._replace(finished=counters)
+            if cut:
+                mine = mine._replace(partial=partial, arrived=counters[1:])
+            return [*operands(*tensors), mine, *sizes]
 
         memory = (self.new(torch.float32, 1), self.new(torch.int32, 2))
-        self.launches.append((kernel, bound, self.compiled(kernel, bound(self.tensors, *memory), meta)))
+        self.launches.append((kernel, bound, self.compiled(kernel, bound(self.tensors, *memory), build)))
 
-    def add_product(self, kernel, slots, bn, operands, sizes, meta):
-        """A product's launches; ``operands(bn, parts, *tensors)`` are those for a width of tiles."""
-        rest = slots[:0]
-        if self.how != "waves" and self.build.get("piece") and not meta.get("GATED"):
-            tile_bytes = 2 * (meta["BM"] + bn) // 2 * meta["BK"]  # of one step, of a row's or a column's on the mean
+    def add_product(self, kernel, slots, operands, sizes, build):
+        """A product's launches; ``operands(bn, parts, *tensors)`` are those for a width of tiles, and the groups."""
+        rest, bn = slots[:0], build.BN
+        build = build._replace(TMA=has_copy_engine(), POLLS=0 if self.how == "waves" else POLLS)
+        if self.how != "waves" and self.build.get("piece") and not build.GATED:
+            tile_bytes = 2 * (build.BM + bn) // 2 * build.BK  # of one step, of a row's or a column's on the mean
             slots, rest = with_rest(slots, self.programs, WORTH, second_level() // tile_bytes)
         shares = [(slots, 1)]
         if self.how != "waves" and not len(rest):
             shares = with_narrow_rest(slots, self.programs, bn // self.build["widths"][0])
         for share, cut in shares:
             parts = max(1, self.build["parts"] * bn // cut // self.build["width"])
-            build = {"BN": bn // cut, "PARTS": parts, "TMA": has_copy_engine()}
             place = functools.partial(operands, bn // cut, parts)
-            self.add(kernel, share, place, sizes, meta | build, waits=True, rest=rest)
+            shape = build._replace(BN=bn // cut, PARTS=parts)
+            self.add(kernel, share, place, sizes, shape, waits=True, rest=rest)
 
-    def compiled(self, kernel, args, meta):
+    def compiled(self, kernel, args, build):
         """The constants with which a kernel fits an SM: fewer stages where shared memory holds no more."""
-        meta["num_stages"] = self.stages
+        meta = {"BUILD": build, "num_warps": self.warps, "num_stages": self.stages}
         compiled = kernel.warmup(*args, **meta, grid=(1,))
         try:
             compiled._init_handles()
@@ -210,15 +214,15 @@ class Waves:
             if self.stages == 1:
                 raise SystemExit(f"refused: {error} Export with a smaller --tile.") from None
             self.stages -= 1
-            return self.compiled(kernel, args, meta)
+            return self.compiled(kernel, args, build)
         self.spills = max(self.spills, compiled.n_spills)
         self.fits = min(self.fits, occupancy(compiled))
         shared = compiled.metadata.shared
         self.resources = f"{compiled.n_regs} registers, {compiled.n_spills} spills, {shared} B shared"
         fit = self.fits * torch.cuda.get_device_properties(0).multi_processor_count
-        if meta["BARRIER"] and fit < self.programs:
+        if build.BARRIER and fit < self.programs:
             if self.how == "even":  # blocks that are not all resident must not wait for each other
-                return self.compiled(kernel, args, meta | {"BARRIER": False})
+                return self.compiled(kernel, args, build._replace(BARRIER=False))
             raise SystemExit(
                 f"refused: the table's waves have {self.programs} blocks and {fit} fit this GPU at once, so a wave "
                 f"that waits for the others would never end; run it with --how {FASTEST}, or export a table for it."

@@ -2,12 +2,36 @@
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import numpy as np
 from numba import njit
 
 from pebble.models.caches.oldest_of_k import OldestOfKEngine
 from pebble.models.caches.replacement import seeded
 from pebble.traces import TraceChunk
+
+
+class Granules(NamedTuple):
+    """What a granule is: its operand, how many lines it stands for, and where those of each tile begin."""
+
+    first: np.ndarray
+    count: np.ndarray
+    operand: np.ndarray
+    sizes: np.ndarray
+
+
+class Parts(NamedTuple):
+    """What each part of the cache holds; ``dirty`` is 0, or 1 + the part that holds the dirty line: always its home."""
+
+    stamps: np.ndarray
+    stale: np.ndarray
+    slots: np.ndarray
+    used: np.ndarray
+    dirty: np.ndarray
+    random: np.ndarray
+    clock: np.ndarray
+    write_backs: np.ndarray
 
 
 @njit(cache=True)
@@ -21,41 +45,38 @@ def drawn(random, limit):
 
 
 @njit(cache=True)
-def _insert(at, part, line, k, capacity, stamps, slots, used, dirty, operand, random, sizes, write_backs):
+def _insert(at, part, line, k, granules, held):
+    capacity = held.slots.shape[1]
     # The line takes a free slot, or that of the oldest of k drawn ones.
-    if used[part] < capacity:
-        slots[part, used[part]] = line
-        used[part] += 1
+    if held.used[part] < capacity:
+        held.slots[part, held.used[part]] = line
+        held.used[part] += 1
     else:
         best = np.int64(0)
         oldest = np.int64(1) << 62
         for _ in range(k):
-            slot = drawn(random, capacity)
-            age = stamps[part, slots[part, slot]]
+            slot = drawn(held.random, capacity)
+            age = held.stamps[part, held.slots[part, slot]]
             if age < oldest:
                 best, oldest = slot, age
-        victim = slots[part, best]
-        stamps[part, victim] = 0
-        if dirty[victim] == part + 1:
-            dirty[victim] = 0
-            write_backs[operand[victim]] += sizes[victim]
-        slots[part, best] = line
-    stamps[part, line] = at
+        victim = held.slots[part, best]
+        held.stamps[part, victim] = 0
+        if held.dirty[victim] == part + 1:
+            held.dirty[victim] = 0
+            held.write_backs[granules.operand[victim]] += granules.sizes[victim]
+        held.slots[part, best] = line
+    held.stamps[part, line] = at
 
 
 @njit(cache=True)
-def _run(
-    ids, ops, where, first, count, operand, parts, k, capacity, allocate, stamps, stale, slots, used, dirty, random,
-    sizes, clock, missed, write_backs,
-):  # fmt: skip
-    # sizes[line]: how many lines it stands for. dirty[line] is 0, or 1 + the partition that holds the dirty line:
-    # always its home.
-    now = clock[0]
+def _run(ids, ops, where, k, allocate, granules, held, missed):
+    stamps, stale, dirty, sizes, parts = held.stamps, held.stale, held.dirty, granules.sizes, len(held.used)
+    now = held.clock[0]
     for t in range(ids.shape[0]):
         tile = ids[t]
         here = where[t]
         absent = 0
-        for line in range(first[tile], first[tile] + count[tile]):
+        for line in range(granules.first[tile], granules.first[tile] + granules.count[tile]):
             now += 1
             home = (line + tile) % parts if parts > 1 else 0
             if ops[t] == 1:
@@ -65,13 +86,10 @@ def _run(
                 else:
                     absent += sizes[line]
                     if allocate:
-                        _insert(
-                            now, home, line, k, capacity, stamps, slots, used, dirty, operand, random, sizes,
-                            write_backs,
-                        )  # fmt: skip
+                        _insert(now, home, line, k, granules, held)
                         dirty[line] = home + 1
                     else:
-                        write_backs[operand[line]] += sizes[line]
+                        held.write_backs[granules.operand[line]] += sizes[line]
                 if parts > 1:
                     for other in range(parts):  # copies elsewhere are out of date; the writer's own is updated
                         if other != home and stamps[other, line] > 0:
@@ -85,18 +103,14 @@ def _run(
                     stale[here, line] = 0
                 else:
                     stale[here, line] = 0
-                    _insert(
-                        now, here, line, k, capacity, stamps, slots, used, dirty, operand, random, sizes, write_backs
-                    )  # fmt: skip
+                    _insert(now, here, line, k, granules, held)
             if stamps[home, line] > 0:
                 stamps[home, line] = now
             else:
                 absent += sizes[line]
-                _insert(
-                    now, home, line, k, capacity, stamps, slots, used, dirty, operand, random, sizes, write_backs
-                )  # fmt: skip
+                _insert(now, home, line, k, granules, held)
         missed[t] = absent
-    clock[0] = now
+    held.clock[0] = now
 
 
 class EveryGranule(OldestOfKEngine):
@@ -119,12 +133,11 @@ class EveryGranule(OldestOfKEngine):
         self.is_dirty, self.random = np.zeros(total, np.uint8), seeded(self.policy.seed)
 
     def run(self, chunk: TraceChunk, missed: np.ndarray) -> None:
-        _run(
-            chunk.ids, chunk.ops, self._where.of(chunk), self.first, self.count, self.granule_operand,
-            self.policy.parts, self.policy.drawn, self.slots.shape[1], self.policy.write_allocate, self.stamps,
-            self.stale, self.slots, self.used, self.is_dirty, self.random, self.sizes, self.clock, missed,
-            self.write_backs,
-        )  # fmt: skip
+        granules = Granules(self.first, self.count, self.granule_operand, self.sizes)
+        held = Parts(self.stamps, self.stale, self.slots, self.used, self.is_dirty, self.random, self.clock,
+                     self.write_backs)  # fmt: skip
+        policy = self.policy
+        _run(chunk.ids, chunk.ops, self._where.of(chunk), policy.drawn, policy.write_allocate, granules, held, missed)
 
     def dirty(self) -> np.ndarray:
         result = self.zeros()
