@@ -144,6 +144,16 @@ def _matrix(x, height, width, ROWS: tl.constexpr, COLUMNS: tl.constexpr, TMA: tl
 
 
 @triton.jit
+def _operand(x, height, width, ROWS: tl.constexpr, COLUMNS: tl.constexpr, TMA: tl.constexpr, TRANSPOSED: tl.constexpr):
+    """As `_matrix`, of one that may lie in memory transposed."""
+    if TRANSPOSED:
+        matrix = _matrix(x, width, height, COLUMNS, ROWS, TMA)
+    else:
+        matrix = _matrix(x, height, width, ROWS, COLUMNS, TMA)
+    return matrix
+
+
+@triton.jit
 def _matrices(x, count, height, width, stored, ROWS: tl.constexpr, COLUMNS: tl.constexpr, TMA: tl.constexpr):
     """Several matrices of one size, one behind the other, as `_matrix`; in memory a row has ``stored`` columns."""
     if TMA:
@@ -273,16 +283,10 @@ def gemm_kernel(a, b, gate, c, groups, walk, sizes, first, steps, BUILD: tl.cons
     B_TRANSPOSED: tl.constexpr = BUILD.B_TRANSPOSED
     TMA: tl.constexpr = BUILD.TMA
     m, n, k = sizes.m, sizes.n, sizes.k
-    a = _matrix(a, k if A_TRANSPOSED else m, m if A_TRANSPOSED else k, BK if A_TRANSPOSED else BM,
-                BM if A_TRANSPOSED else BK, TMA)  # fmt: skip
-    if GROUPED:
-        b = _matrices(b, groups.count, k, n, n, BK, BN, TMA)
-    else:
-        b = _matrix(b, n if B_TRANSPOSED else k, k if B_TRANSPOSED else n, BN if B_TRANSPOSED else BK,
-                    BK if B_TRANSPOSED else BN, TMA)  # fmt: skip
+    a = _operand(a, m, k, BM, BK, TMA, A_TRANSPOSED)
+    b = _matrices(b, groups.count, k, n, n, BK, BN, TMA) if GROUPED else _operand(b, k, n, BK, BN, TMA, B_TRANSPOSED)
     if GATED:
-        gate = _matrix(gate, n if B_TRANSPOSED else k, k if B_TRANSPOSED else n, BN if B_TRANSPOSED else BK,
-                       BK if B_TRANSPOSED else BN, TMA)  # fmt: skip
+        gate = _operand(gate, k, n, BK, BN, TMA, B_TRANSPOSED)
     c = _matrix(c, m, n, BM, BN // PARTS, TMA)
     mine = walk.begins + tl.program_id(0)
     count = tl.load(walk.begins + tl.num_programs(0))
