@@ -61,13 +61,20 @@ class LineLoads(NamedTuple):
     in_part: float = 0.0
 
 
-def line_loads(workload: Workload, config: KernelConfig, schedules: Sequence[Any]) -> LineLoads:
-    """What simulating some schedules takes."""
+def line_loads(
+    workload: Workload, config: KernelConfig, schedules: Sequence[Any], enough: LineLoads | None = None
+) -> LineLoads:
+    """What simulating some schedules takes; of the first of them where that is more than ``enough``."""
+    whole = in_part = 0.0
     try:
-        loads = [_loads(workload, config, schedule) for schedule in schedules]
+        for schedule in schedules:
+            loads = _loads(workload, config, schedule)
+            whole, in_part = whole + loads.whole, in_part + loads.in_part
+            if enough is not None and whole > enough.whole and in_part > enough.in_part:
+                break
     except InputError:
         return LineLoads()
-    return LineLoads(sum(each.whole for each in loads), sum(each.in_part for each in loads))
+    return LineLoads(whole, in_part)
 
 
 @lru_cache(_CACHED)
@@ -94,7 +101,8 @@ def worth_simulating(
     glance takes as long as a simulation of their first part, those in common use alone.
     """
     family, walks = kernel_family(workload), walk_alike(workload, schedules, config)
-    whole, lines = line_loads(workload, config, [schedules[same[0]] for same in walks])
+    first, enough = [schedules[same[0]] for same in walks], LineLoads(_LOOKED_AT * LIMIT, LIMIT)
+    whole, lines = line_loads(workload, config, first, enough)
     if lines <= LIMIT:
         return walks
     known = set(tried_first(workload))
