@@ -127,7 +127,7 @@ def _from_file(path: Path, name: str) -> Graph:
         import torch
     except ImportError:
         raise InputError(
-            "audit: PyTorch is not installed; run `pip install 'torch>=2.5'`, or give an ONNX file."
+            "audit: PyTorch is not installed; run `pip install 'torch>=2.10'`, or give an ONNX file."
         ) from None
     from pebble.graphs.exported import export
 

@@ -313,7 +313,7 @@ def export(module: Any, inputs: tuple[Any, ...], named: dict[str, Any], name: st
         import torch
     except ImportError:
         raise InputError(
-            "audit: PyTorch is not installed; run `pip install 'torch>=2.5'`, or give an ONNX file."
+            "audit: PyTorch is not installed; run `pip install 'torch>=2.10'`, or give an ONNX file."
         ) from None
     if not isinstance(module, torch.nn.Module):
         function = module
