@@ -51,8 +51,8 @@ class ExportedFiles(NamedTuple):
     most: float
 
 
-def exported_files(family: str, chip: str, milliseconds: float) -> ExportedFiles | None:
-    """Those that are known; None where none was measured, or none as short or as long as this one.
+def exported_files(kind: str, chip: str, milliseconds: float) -> ExportedFiles | None:
+    """Those of a family, or ``decode``, that are known; None where none was measured, or none took as long as this.
 
     Examples
     --------
@@ -61,7 +61,7 @@ def exported_files(family: str, chip: str, milliseconds: float) -> ExportedFiles
     >>> exported_files("gemm", "h200-sxm-141gb", 0.01) is exported_files("gemm", "a40", 1.6) is None
     True
     """
-    result = _exported().get((family, chip))
+    result = _exported().get((kind, chip))
     return result if result is not None and result.least_ms <= milliseconds <= result.most_ms else None
 
 

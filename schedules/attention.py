@@ -101,10 +101,14 @@ class AttentionKernel(TableKernel):
         self._shared_bytes = a.in_bytes * (reads + self.bn * self._key_width)
         self._overlapped = self.overlaps(a, bm, bn)
 
-    @staticmethod
-    def rows_of_query(attention: Heads) -> int:
-        """Rows of Q side by side that are of one query: 1, or its heads where all read the same keys."""
-        return 1
+    @classmethod
+    def rows_of_query(cls, attention: Heads) -> int:
+        """Rows of Q that are of one query: 1, or the heads that share keys where few queries leave a tile empty.
+
+        So do FlashAttention (``seqlenq_ngroups_swapped`` in flash_api.cpp) and the exported file.
+        """
+        shared = attention.batch * attention.heads // attention.groups
+        return shared if attention.queries * shared <= DECODED_ROWS else 1
 
     @staticmethod
     def key_matrices(attention: Heads) -> dict[str, int]:
@@ -136,8 +140,7 @@ class AttentionKernel(TableKernel):
 
     @classmethod
     def exported_template(cls, workload: Any) -> str:
-        few = workload.queries * (workload.heads // workload.kv_heads) <= DECODED_ROWS
-        return "decode" if few else cls.template
+        return "decode" if workload.queries * workload.group <= DECODED_ROWS else cls.template
 
     @classmethod
     def operator_key(cls, workload: Any) -> tuple[object, ...]:
@@ -148,7 +151,8 @@ class AttentionKernel(TableKernel):
     @classmethod
     def exported_tile(cls, workload: Any) -> TileShape | None:
         if cls.exported_template(workload) == "decode":
-            return TileShape(_DECODED_TILE, 128, 1)
+            rows = workload.queries * workload.group
+            return TileShape(max(_DECODED_TILE, 1 << (rows - 1).bit_length()), 128, 1)
         wide = max(workload.head_dim, workload.value_dim) > 128
         return TileShape(128, 64 if wide else 128, 1) if workload.queries > 64 else None
 
@@ -241,7 +245,7 @@ class AttentionKernel(TableKernel):
     def flash1(self) -> list[Phase]:
         """One block per head, KV outside, Q inside, O a partial sum in fp32."""
         a = self.attention
-        partial = self.layout.add("Opart", a.queries, a.value_dim, self.bm, a.value_dim, _PARTIAL_BYTES, self.copies)
+        partial = self.layout.add("Opart", self.rows, a.value_dim, self.bm, a.value_dim, _PARTIAL_BYTES, self.copies)
         seen = self.visible(np.arange(self.q_tiles, dtype=np.int64))
         kv, tile = np.nonzero(np.arange(self.kv_tiles)[:, None] < seen)
         first_of_kv = np.concatenate([[True], kv[1:] != kv[:-1]])
@@ -301,7 +305,7 @@ class AttentionKernel(TableKernel):
         """Scores, softmax, product with V: three kernels over square-ish tiles of bm x bn."""
         a = self.attention
         scores, probs = (
-            self.layout.add(name, a.queries, a.keys, self.bm, self.bn, a.in_bytes, self.copies, padded=True)
+            self.layout.add(name, self.rows, a.keys, self.bm, self.bn, a.in_bytes, self.copies, padded=True)
             for name in ("S", "P")
         )
         tile, copy = self.blocks(heads_first=False)
@@ -343,8 +347,8 @@ class LatentKernel(AttentionKernel):
     def operator_key(cls, workload: Any) -> tuple[object, ...]:
         return ()
 
-    @staticmethod
-    def rows_of_query(attention: Heads) -> int:
+    @classmethod
+    def rows_of_query(cls, attention: Heads) -> int:
         return attention.heads
 
     @staticmethod

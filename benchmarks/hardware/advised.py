@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import argparse
 import csv
+import math
 import shlex
 import statistics
 import sys
@@ -67,6 +68,15 @@ LAYERS = {
     "ffn-8192x3584-gated": "ffn --tokens 8192 --d-model 3584 --hidden 18944 --gated",
     "ffn-2048x5120-gated": "ffn --tokens 2048 --d-model 5120 --hidden 17408 --gated",
     "ffn-6144x6144": "ffn --tokens 6144 --d-model 6144 --hidden 24576",
+    # since heads that share keys are rows of one tile where queries are few
+    "decode-64x2k": "attention --queries 1 --keys 2048 --head-dim 128 --heads 32 --kv-heads 8 --batch 64",
+    "decode-4x16k": "attention --queries 1 --keys 16384 --head-dim 128 --heads 64 --kv-heads 8 --batch 4",
+    "decode-32k-mha": "attention --queries 1 --keys 32768 --head-dim 128 --heads 32",
+    "decode-draft": "attention --queries 4 --keys 8192 --head-dim 128 --heads 32 --kv-heads 8 --batch 8 --causal",
+    "decode-d64": "attention --queries 1 --keys 8192 --head-dim 64 --heads 32 --kv-heads 8 --batch 24",
+    "decode-d256": "attention --queries 1 --keys 8192 --head-dim 256 --heads 16 --kv-heads 4 --batch 16",
+    "decode-10000": "attention --queries 1 --keys 10000 --head-dim 128 --heads 40 --kv-heads 8 --batch 20",
+    "decode-64k": "attention --queries 1 --keys 65536 --head-dim 128 --heads 48 --kv-heads 8 --batch 2",
 }
 COLUMNS = ("round", "chip", "case", "schedule", "tile", "stages", "sustained_ms", "single_ms", "joules", "dram_bytes")
 MEASURED = ("chip", "date", "case", "error", "milliseconds", "sustained_milliseconds", "library_sustained_milliseconds")
@@ -90,17 +100,20 @@ def write(folder: Path, sku: str) -> None:
             continue
         name, *options = shlex.split(words)
         workload = pebble.workload(name, **parameters(options))
-        said = pebble.advise(workload, gpu=sku, progress=False).to_dict()
-        kernel, expect = said["kernel"], said["expect"]
+        advice = pebble.advise(workload, gpu=sku, progress=False)
+        if advice.writable is None:
+            raise SystemExit(f"{case}: not exported")
+        kernel, best = advice.to_dict()["kernel"], advice.writable[0]
+        order, dram = best.advice.schedule.name, best.time.dram_bytes
         how = ["--tile", kernel["tile"], "--stages", str(kernel["stages"]), "--execution", kernel["execution"]]
         how += ["--blocks-per-sm", str(kernel["blocks_per_sm"]), "--gpu", sku, "--format", "triton"]
-        if command(["export", kernel["order"], *shlex.split(words), *how, "-o", str(folder / f"{case}.py")]):
+        if command(["export", order, *shlex.split(words), *how, "-o", str(folder / f"{case}.py")]):
             raise SystemExit(f"{case}: not exported")
-        times = (f"{expect[key]:.5g}" for key in ("sustained_ms", "single_ms", "joules"))
-        rows.append(
-            [number, sku, case, kernel["order"], kernel["tile"], kernel["stages"], *times, expect["dram_bytes"]]
-        )
-        print(f"{case}: {kernel['order']}, {kernel['tile']}", flush=True)
+        sustained = best.sustained
+        joules = math.nan if sustained is None else sustained.total_joules
+        times = (f"{value:.5g}" for value in (1e3 * best.seconds, 1e3 * best.time.seconds, joules))
+        rows.append([number, sku, case, order, kernel["tile"], kernel["stages"], *times, dram])
+        print(f"{case}: {order}, {kernel['tile']}", flush=True)
     _put("predicted.csv", COLUMNS, rows)
 
 

@@ -165,7 +165,7 @@ class AttentionFamily(SoftmaxFamily[Attention]):
         return TileShape(128, 128 if workload.head_dim <= 64 else 64, 1)
 
     def cut_tile(self, tile: TileShape, workload: Attention) -> TileShape:
-        return TileShape(min(tile.bm, workload.queries), min(tile.bn, workload.keys), 1)
+        return TileShape(min(tile.bm, AttentionKernel.extents(workload)[0]), min(tile.bn, workload.keys), 1)
 
     def all_schedules(self, workload: Attention, tile: TileShape) -> Sequence[AttentionSchedule]:
         strict = workload.softmax == "strict"

@@ -118,11 +118,13 @@ class KernelAdvice(Report):
 
     @property
     def exported(self) -> ExportedFiles | None:
-        """Measured files of the family on the chip; None where there are none, or the file is not a plain one."""
+        """Measured files like it on the chip; None where there are none."""
         kernel = kernel_family(self.workload).kernel
-        plain = kernel.exported_template(self.workload) == kernel.template and self.writable is not None
-        known = plain and self.best.sustained is not None and self.workload.dtype == MEASURED_DTYPE
-        return exported_files(self.workload.family, self.machine.sku, self.best.seconds * MILLI) if known else None
+        template = kernel.exported_template(self.workload)
+        kind = self.workload.family if template == kernel.template else template
+        modelled = self.writable is not None and self.best.sustained is not None
+        known = modelled and self.workload.dtype == MEASURED_DTYPE
+        return exported_files(kind, self.machine.sku, self.best.seconds * MILLI) if known else None
 
     @property
     def over_bound(self) -> float:

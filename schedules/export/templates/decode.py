@@ -122,14 +122,14 @@ class DecodeLaunch(AttentionLaunch):
     def waves(self, table, programs, how, tensors):
         """The table's launch on Q, K, V (batch, heads, rows, columns) and O with all heads' rows one below the other.
 
-        The table's heads are taken in groups, where the first of a group stands.
+        The table's columns are groups of heads; each is taken where its first tile stands.
         """
         bn, rows, copies = self.tile[1], self.group * self.queries, self.batch * self.kv_heads
         (slots,) = parts_of(table, programs)
-        groups = slots[:, 2] // self.group
+        groups = slots[:, 2].long()
         first = torch.full((copies,), len(slots)).scatter_reduce(0, groups, torch.arange(len(slots)), "amin")
         slots = slots[first.sort().values].clone()
-        slots[:, 1], slots[:, 2] = 0, slots[:, 2] // self.group
+        slots[:, 1] = 0
         slots[:, 4] = -(-self.keys // bn)
         slots[:, 5] %= slots[:, 4]
         d, dv, bm = power_of_two(self.dim), power_of_two(self.value_dim), power_of_two(rows)
