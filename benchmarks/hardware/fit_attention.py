@@ -85,8 +85,10 @@ def layers() -> Iterator[Layer]:
     took = {(row["chip"], row["case"]): row for row in advised.read("measured.csv")}
     for row in advised.read("predicted.csv"):
         family, *options = shlex.split(advised.LAYERS[row["case"]])
-        if family == "attention" and (ran := took.get((row["chip"], row["case"]))) is not None:
-            workload = pebble.workload(family, **advised.parameters(options))
+        if family != "attention" or (ran := took.get((row["chip"], row["case"]))) is None:
+            continue
+        workload = pebble.workload(family, **advised.parameters(options))
+        if kernel_family(workload).kernel.exported_template(workload) == "attention":  # a decode step has its own
             yield _layer(f"blind {row['round']}", ran, workload, row["schedule"], row["tile"], int(row["stages"]))
 
 
