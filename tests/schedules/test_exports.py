@@ -216,7 +216,9 @@ def test_a_tile_that_holds_a_short_side_is_rounded_up_for_the_matrix_units() -> 
 
 def test_the_kernels_compute_in_the_interpreter(tmp_path: Path) -> None:
     pytest.importorskip("torch")
-    pytest.importorskip("triton")
+    triton = pytest.importorskip("triton")
+    if np.lib.NumpyVersion(np.__version__) >= "2.4.0" and triton.__version__ < "3.7":
+        pytest.skip("Triton's interpreter takes arrays of one value for scalars, which NumPy 2.4 refuses")
     for name, table in TABLES.items():
         (tmp_path / f"{name}.py").write_text(triton_source(table).replace("torch.bfloat16", "torch.float16"))
     script = Path(__file__).with_name("interpret_exports.py")
