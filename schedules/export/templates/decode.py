@@ -13,7 +13,7 @@ import triton
 import triton.language as tl
 from attention import AttentionLaunch, AttentionProblem
 from dealing import in_runs, parts_of
-from kernels import _all_there, _k_step, _matrices
+from kernels import AttentionBuild, _all_there, _k_step, _matrices
 from launch import Waves, described, has_copy_engine, power_of_two
 
 MOST_AT_ONCE = 8  # pieces that are added up together: their sums fill the registers
@@ -29,19 +29,6 @@ class DecodeSizes(NamedTuple):
     head_dim: int
     value_dim: int
     scale: float
-
-
-class DecodeBuild(NamedTuple):
-    """As `AttentionBuild`; ``AT_ONCE`` pieces of a head are added up together."""
-
-    BM: int
-    BN: int
-    D: int
-    DV: int
-    CAUSAL: bool
-    TMA: bool
-    AT_ONCE: int
-    BARRIER: bool = False
 
 
 @triton.jit
@@ -141,7 +128,7 @@ class DecodeLaunch(AttentionLaunch):
 
         pieces = in_runs(slots, programs, 1)
         at_once = max(2, min(MOST_AT_ONCE, 1 << (len(pieces[0]) // copies).bit_length() - 1))  # of those of a head
-        build = DecodeBuild(bm, bn, d, dv, self.causal, has_copy_engine(), at_once)
+        build = AttentionBuild(bm, bn, d, dv, self.causal, has_copy_engine(), AT_ONCE=at_once)
         sizes = DecodeSizes(copies, rows, self.queries, self.keys, self.dim, self.value_dim, self.scale)
         waves = Waves(tensors, programs, how, self.build, warps=4)
         waves.add_pieces(decode_kernel, pieces, operands, bm * (dv + 2), [sizes], build)

@@ -1,9 +1,22 @@
 """C_g = A_g B_g for groups of rows: operands, the launch, the library's own, and the float64 check."""
 
+from typing import NamedTuple
+
 import torch
 from dealing import parts_of
-from kernels import Groups, ProductBuild, ProductSizes, gemm_kernel
+from kernels import ProductBuild, ProductSizes, gemm_kernel
 from launch import Waves, described, one_in_each, random_values, whole_lines
+
+
+class Groups(NamedTuple):
+    """Several products, their A and C one below the other.
+
+    ``places`` has three numbers for each tile row: its first row, the end of its product's rows, which product it is.
+    """
+
+    count: int
+    places: object
+    rows_of_c: object
 
 
 class GroupedLaunch:

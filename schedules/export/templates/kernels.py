@@ -19,33 +19,6 @@ import triton
 import triton.language as tl
 
 
-class Walk(NamedTuple):
-    """What each program of a launch takes: tiles of six numbers each, and where those of each program begin.
-
-    ``finished`` counts tiles. ``pieces`` have nine numbers each (`in_runs`); ``partial`` holds what they found, and
-    ``arrived`` counts those of each tile.
-    """
-
-    tiles: object = None
-    begins: object = None
-    finished: object = None
-    pieces: object = None
-    piece_begins: object = None
-    partial: object = None
-    arrived: object = None
-
-
-class Groups(NamedTuple):
-    """Several products, their A and C one below the other.
-
-    ``places`` has three numbers for each tile row: its first row, the end of its product's rows, which product it is.
-    """
-
-    count: int
-    places: object
-    rows_of_c: object
-
-
 class ProductSizes(NamedTuple):
     """Of A (m x k), B (k x n) and C (m x n), all groups together."""
 
@@ -90,7 +63,10 @@ class AttentionSizes(NamedTuple):
 
 
 class AttentionBuild(NamedTuple):
-    """Attention's constants: its tile, and powers of two that hold the vectors of Q and K, and of V."""
+    """Attention's constants: its tile, and powers of two that hold the vectors of Q and K, and of V.
+
+    ``AT_ONCE``: in a decode step, so many pieces of a head are added up together.
+    """
 
     BM: int
     BN: int
@@ -99,6 +75,7 @@ class AttentionBuild(NamedTuple):
     CAUSAL: bool
     TMA: bool
     BARRIER: bool = False
+    AT_ONCE: int = 1
 
 
 @triton.jit

@@ -5,11 +5,11 @@ import ctypes
 import functools
 import math
 import zlib
+from typing import NamedTuple
 
 import torch
 import triton
 from dealing import dealt_evenly, in_runs, in_slices, lists_of, with_narrow_rest, with_rest
-from kernels import Walk
 from triton.tools.tensor_descriptor import TensorDescriptor
 
 SHARED_PER_BLOCK = 1024  # what the driver adds to a block's shared memory
@@ -131,6 +131,22 @@ def described(matrix, *block):
     if not has_copy_engine():
         return matrix
     return TensorDescriptor(matrix, list(matrix.shape), list(matrix.stride()), list(block))
+
+
+class Walk(NamedTuple):
+    """What each program of a launch takes: tiles of six numbers each, and where those of each program begin.
+
+    ``finished`` counts tiles. ``pieces`` have nine numbers each (`in_runs`); ``partial`` holds what they found, and
+    ``arrived`` counts those of each tile.
+    """
+
+    tiles: object = None
+    begins: object = None
+    finished: object = None
+    pieces: object = None
+    piece_begins: object = None
+    partial: object = None
+    arrived: object = None
 
 
 class Waves:
