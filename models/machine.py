@@ -30,7 +30,8 @@ high. Optional: ``vendor``, ``compute_capability``, ``dram_kind`` such as hbm3 (
     limits.blocks_per_cluster (that may share what one read of L2 brings)
     throughput.bf16 fp16 fp8 fp4 tf32 fp32 int8 (dense peaks, accumulated in fp32)
     throughput.fp16_accumulate_fp16 fp8_accumulate_fp16 (where that is faster)
-    sustained.dram_bandwidth  sustained.bf16 fp16 fp8 ... (what kernels reach)
+    sustained.dram_bandwidth (reads)  sustained.dram_writes  sustained.dram_half_writes (half of the bytes written)
+    sustained.bf16 fp16 fp8 ... (what kernels reach)
     latency.l1 shared l2_near l2_far memory_side_cache dram
 
 and a table ``cache_model`` with ``policy`` (the default of compare, simulate and curve), ``mark`` and ``source``, all

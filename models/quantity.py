@@ -67,6 +67,8 @@ FIELDS: dict[str, str] = {
     **{f"throughput.{dtype}": "throughput" for dtype in _DTYPES},
     **{f"throughput.{dtype}_accumulate_fp16": "throughput" for dtype in ("fp16", "fp8")},
     "sustained.dram_bandwidth": "bandwidth",
+    "sustained.dram_writes": "bandwidth",
+    "sustained.dram_half_writes": "bandwidth",
     **{f"sustained.{dtype}": "throughput" for dtype in _DTYPES},
     **{f"latency.{at}": "latency" for at in ("l1", "shared", "l2_near", "l2_far", "memory_side_cache", "dram")},
 }

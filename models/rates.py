@@ -192,7 +192,8 @@ def peak_operations(machine: Machine, dtype: str, accumulator: str = "fp32") -> 
 
 def peak_dram(machine: Machine) -> Rate | None:
     """Bytes per second to and from DRAM, both together, that no kernel exceeds."""
-    results = [_plain(q) for key in ("dram_bandwidth", "sustained.dram_bandwidth") if (q := machine.get(key))]
+    keys = ("dram_bandwidth", "sustained.dram_bandwidth", "sustained.dram_writes", "sustained.dram_half_writes")
+    results = [_plain(q) for key in keys if (q := machine.get(key))]
     return max(results, key=lambda rate: rate.per_second) if machine.get("dram_bandwidth") else None
 
 
@@ -215,11 +216,17 @@ def sustained_operations(machine: Machine, dtype: str, accumulator: str = "fp32"
 
 
 def sustained_dram(machine: Machine) -> Rate | None:
-    """Bytes per second to and from DRAM that kernels reach."""
+    """Bytes per second from DRAM that kernels reach."""
     reached, peak = machine.get("sustained.dram_bandwidth"), machine.get("dram_bandwidth")
     if reached is not None:
         return _plain(reached)
     return None if peak is None else _share(peak, SUSTAINED_DRAM)
+
+
+def dram_writes(machine: Machine) -> tuple[Rate | None, Rate | None]:
+    """Bytes per second to and from DRAM where all of them are written, and where half are; None where not measured."""
+    writes, half = machine.get("sustained.dram_writes"), machine.get("sustained.dram_half_writes")
+    return None if writes is None else _plain(writes), None if half is None else _plain(half)
 
 
 def sustained_l2(machine: Machine) -> Rate | None:

@@ -77,6 +77,12 @@ class CacheCounts:
         """Lines that were not in the cache, reads and writes (what a plain cache simulator counts)."""
         return sum(self.read_misses) + sum(self.write_misses)
 
+    @property
+    def written_share(self) -> float:
+        """Of what moves between the cache and DRAM; 0 where nothing does."""
+        written = sum(self.write_backs)
+        return written / max(1, written + sum(self.read_misses))
+
     def in_lines(self, counts: tuple[int, ...]) -> int:
         """Counts of all operands together, in whole 128-byte lines."""
         return sum(counts) * self.unit_bytes // LINE_BYTES

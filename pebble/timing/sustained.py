@@ -1,7 +1,8 @@
 """The rates that kernels sustain, for modelled times.
 
-DRAM and what a miss adds are those of `pebble.models.rates`. The rest is fitted to times of launches on an H100 and an
-H200 (``benchmarks/hardware/fit_clocks.py``):
+DRAM and what a miss adds are those of `pebble.models.rates`; writes among reads slow DRAM where that was measured
+(`Rates.with_writes`, ``benchmarks/gpu/bandwidth.py``). The rest is fitted to times of launches on an H100 and an H200
+(``benchmarks/hardware/fit_clocks.py``):
 
 - `SUSTAINED_FLOPS` is a share of the peak. On chips of compute capability 9.0 tensor cores take their operands from
   shared memory, 64 rows of A and up to 256 columns of B at a time: `SHARED_BYTES_PER_CLOCK`, of 128 that it moves.
@@ -18,14 +19,14 @@ H200 (``benchmarks/hardware/fit_clocks.py``):
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from pebble.errors import InputError
 from pebble.models.machine import Machine
 from pebble.models.rates import (
     FITTED,
-    SUSTAINED_DRAM,
     Rate,
+    dram_writes,
     speeds_of,
     sustained_dram,
     sustained_l2,
@@ -59,7 +60,10 @@ class Rates:
     lines : float
         Lines that all SMs together load from L2 in a nanosecond.
     dram_lines : float
-        Lines between L2 and DRAM in a nanosecond.
+        Lines between L2 and DRAM in a nanosecond, all of them read.
+    written_ns, turned_ns : float
+        What a written line takes longer than a read one, and what a line takes longer where half of them are written,
+        besides; 0 where that was not measured.
     hit, miss : float
         From the request of a tile to its arrival from L2, and what a miss adds.
     drain : float
@@ -95,11 +99,28 @@ class Rates:
     contention: float = 0.0
     parts: float = math.inf
     exported: bool = False
+    written_ns: float = 0.0
+    turned_ns: float = 0.0
 
     def compute(self, flops: float, exps: float, overlapped: bool) -> float:
         """Nanoseconds of so many operations and exponentials on one SM, one after the other unless ``overlapped``."""
         products, exponentials = flops / self.flops, exps / self.exps
         return max(products, exponentials) if self.exported and overlapped else products + exponentials
+
+    def with_writes(self, share: float) -> Rates:
+        """The same where so much of what moves between L2 and DRAM is written: DRAM turns round for it.
+
+        The time of a line is that of its reads and its writes, and ``4 w (1 - w) turned_ns`` for a share ``w``.
+
+        Examples
+        --------
+        >>> from pebble.models.machine import load_machine
+        >>> rates = sustained_rates(load_machine("h200"), "bf16")
+        >>> [round(128 * rates.with_writes(share).dram_lines) for share in (0, 0.5, 1)]  # bytes in a nanosecond
+        [4480, 3290, 4350]
+        """
+        a_line = 1 / self.dram_lines + share * self.written_ns + 4 * share * (1 - share) * self.turned_ns
+        return replace(self, dram_lines=1 / a_line) if a_line else self
 
 
 def sustained_rates(machine: Machine, dtype: str) -> Rates:
@@ -115,13 +136,19 @@ def sustained_rates(machine: Machine, dtype: str) -> Rates:
     plateau = machine.l2_bytes_per_second
     l2 = machine.sms * L2_BYTES_PER_CLOCK * clock if plateau is None else plateau / 1e9
     hopper = machine.capability == _HOPPER
+    read, (written, half) = sustained_dram(machine), dram_writes(machine)
+    dram = speeds.dram_lines if read is None else read.per_second / LINE_BYTES / 1e9
+    read_ns, written_ns = 1 / dram, 1 / dram if written is None else LINE_BYTES / written.per_second * 1e9
+    even_ns = (read_ns + written_ns) / 2
     return Rates(
         flops=(machine.peak_flops(dtype) or 0.0) * SUSTAINED_FLOPS / machine.sms / 1e9,
         exps=EXPS_PER_CLOCK * clock,
         shared=SHARED_BYTES_PER_CLOCK * clock if hopper else math.inf,
         port=PORT_BYTES_PER_CLOCK * clock / LINE_BYTES,
         lines=l2 / LINE_BYTES,
-        dram_lines=speeds.dram_lines,
+        dram_lines=dram,
+        written_ns=written_ns - read_ns,
+        turned_ns=0.0 if half is None else LINE_BYTES / half.per_second * 1e9 - even_ns,
         hit=HIT_NS,
         miss=speeds.miss,
         step=STEP_NS,
@@ -138,9 +165,10 @@ def reached_rates(machine: Machine, dtype: str, accumulator: str = "fp32") -> di
 
     Never less than what modelled times are made of, so no modelled time is shorter than the same amounts at these.
     """
+    dram_rates = (sustained_dram(machine), *dram_writes(machine))
     result = {
         "operations": sustained_operations(machine, dtype, accumulator),
-        "dram": sustained_dram(machine),
+        "dram": max((rate for rate in dram_rates if rate is not None), key=lambda rate: rate.per_second, default=None),
         "l2": sustained_l2(machine),
     }
     try:
@@ -150,7 +178,6 @@ def reached_rates(machine: Machine, dtype: str, accumulator: str = "fp32") -> di
     clock, peak = (machine.boost_hertz or 0.0) / 1e6, machine.get(f"throughput.{dtype}")
     modelled: dict[str, tuple[float, float | None, str]] = {
         "operations": (rates.flops * machine.sms, peak.at_mhz if peak else None, f"{SUSTAINED_FLOPS:.0%} of the peak"),
-        "dram": (rates.dram_lines * LINE_BYTES, None, f"{SUSTAINED_DRAM:.0%} of the peak"),
         "l2": (rates.lines * LINE_BYTES, clock, f"{L2_BYTES_PER_CLOCK:g} bytes per clock and SM"),
     }
     for name, (a_nanosecond, at_mhz, note) in modelled.items():

@@ -66,7 +66,7 @@ def modelled_time(
         As `sustained_rates` gives them for a chip.
     dram_bytes : int or sequence of int, optional
         What moves between L2 and DRAM, where it is known, or what each kernel side by side moves: nothing is simulated,
-        and waves share it as they share loads.
+        waves share it as they share loads, and ``rates`` are those of its reads and writes (`Rates.with_writes`).
     most_lines : int, optional
         Of a kernel that loads more lines than that from L2 only a part is simulated (`pebble.timing.sample`).
 
@@ -100,6 +100,7 @@ def modelled_time(
     if dram_bytes is None:
         trace = config.trace(program if part is None else part.program)
         traffic, counts = passed(parse_policy(config.policy).engine(trace, config.cache_bytes // LINE_BYTES))
+        rates = rates.with_writes(counts.written_share)
         of_waves = [float(lines.sum()) for lines in traffic]
         if part is not None and not free:
             of_waves = part.spread(program, of_waves)

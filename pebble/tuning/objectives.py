@@ -211,6 +211,7 @@ def timed_by_traffic(
     of_operands = [sum(each.values()) for each in traffic.by_operand().values()]
     groups = group_of_operands(program, len(of_operands))
     of_groups: Sequence[float] = np.bincount(groups, of_operands, len(program.groups)).tolist()
+    rates = rates.with_writes(traffic.counts.written_share)
     time = modelled_time(program, config, rates, dram_bytes=[int(each) for each in of_groups])
     time, again = both_times(program, config, time, power)
     return time.seconds, again

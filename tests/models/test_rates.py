@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import csv
+from pathlib import Path
+
 import pytest
 
 from pebble.errors import UnknownNameError
 from pebble.models.machine import Machine, Quantity, load_machine, machine_names
 from pebble.models.rates import (
     check_accumulator,
+    dram_writes,
     peak_dram,
     peak_l2,
     peak_operations,
@@ -22,6 +26,8 @@ SIZES = {
     "stores.l1_shared_per_sm": Quantity(128, "KiB"),
     "stores.registers_per_sm": Quantity(256, "KiB"),
 }
+
+ROOT = Path(__file__).parents[2]
 
 
 def own(capability: str = "", **more: Quantity) -> Machine:
@@ -93,6 +99,22 @@ def test_what_was_reached_is_no_peak_by_itself_but_a_peak_is_not_below_it() -> N
     assert peak_l2(near) is None and sustained_l2(near).per_second == 5e12
     near = own(l2_bandwidth=Quantity(5, "TB/s"), l2_peak_bandwidth=Quantity(4, "TB/s"))
     assert peak_l2(near).per_second == 5e12
+
+
+@pytest.mark.parametrize("sku", ["h100-sxm5-80gb", "h200-sxm-141gb"])
+def test_what_dram_delivers_is_what_was_measured(sku: str) -> None:
+    with open(ROOT / "benchmarks/hardware/bandwidth/measured.csv", newline="") as file:
+        rows = [row for row in csv.DictReader(file) if row["chip"] == sku and row["span_gib"] == "8"]
+
+    def measured(pattern: str, written: str) -> float:
+        rates = [float(row["gb_per_second"]) for row in rows if (row["pattern"], row["written"]) == (pattern, written)]
+        return sum(rates) / len(rates) / 1e3
+
+    machine = load_machine(sku)
+    rates = (sustained_dram(machine), *dram_writes(machine))
+    for rate, case in zip(rates, [("tiles", "0/1"), ("order", "1/1"), ("tiles", "1/2")], strict=True):
+        assert rate is not None and rate.mark == "measured"
+        assert rate.per_second / 1e12 == pytest.approx(measured(*case), abs=0.005)
 
 
 def test_nothing_is_made_up() -> None:

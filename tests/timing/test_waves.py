@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import math
 from dataclasses import replace
 from math import inf
 from pathlib import Path
@@ -182,6 +183,20 @@ def test_no_faster_resource_makes_a_kernel_slower_and_none_is_below_its_sum(
         assert modelled_time(program, config, replace(rates, **{name: 0.0})).seconds <= plain.seconds
 
 
+def test_writes_among_reads_slow_dram_as_much_as_was_measured() -> None:
+    rates = replace(sustained_rates(H100, "bf16"), flops=1e12, port=1e12, lines=1e12, shared=math.inf, launch=0.0)
+    rates = replace(rates, hit=0.0, miss=0.0, drain=0.0, step=0.0, throttle=0.0)
+    gemm, config = Gemm(4096, 4096, 64), config_of(8, cache_bytes=1 << 20)
+    program = kernel_family(gemm).program(gemm, kernel_family(gemm).parse_schedule("row"), config)
+    mixed = modelled_time(program, config, rates)
+    assert mixed.counts is not None and 0 < mixed.counts.written_share < 1
+    as_reads = modelled_time(program, config, replace(rates, written_ns=0.0, turned_ns=0.0))
+    share = mixed.counts.written_share
+    a_line = 1 / rates.dram_lines + share * rates.written_ns + 4 * share * (1 - share) * rates.turned_ns
+    assert mixed.dram_seconds == pytest.approx(as_reads.dram_seconds * a_line * rates.dram_lines)
+    assert mixed.seconds > 1.05 * as_reads.seconds
+
+
 def test_side_by_side_each_has_its_own_traffic_and_all_share_dram() -> None:
     single, two = Attention(512, 512, 64, heads=2), Gemm(512, 512, 256)
     families = kernel_family(single), kernel_family(two)
@@ -196,7 +211,7 @@ def test_side_by_side_each_has_its_own_traffic_and_all_share_dram() -> None:
     alone = [modelled_time(p, replace(both, sms=c.sms), rates) for p, c in zip(programs, configs, strict=True)]
     assert together.dram_bytes == sum(time.dram_bytes for time in alone)
     assert together.ended_seconds == pytest.approx([time.seconds for time in alone])
-    slow = replace(rates, dram_lines=1e-3)
+    slow = replace(rates, dram_lines=1e-3, written_ns=0.0, turned_ns=0.0)
     assert modelled_time(programs[0].concurrent_with(programs[1]), both, slow).seconds == pytest.approx(
         together.dram_bytes / 128 / 1e-3 / 1e9
     )

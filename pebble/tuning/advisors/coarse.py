@@ -61,6 +61,7 @@ def coarse_time(
     Of a product each wave fetches what it misses by the closed form; what stays dirty at the end is written in the
     first, as in a stream of equal launches.
     """
+    rates = rates if moves is None else rates.with_writes(moves.counts.written_share)
     work = KERNELS[workload.family].work(workload, tile)
     lines = (workload.compulsory_bytes if moves is None else moves.dram_bytes) / LINE_BYTES
     alike = _waves(work, lines, 0.0 if moves is None else lines, stages, sms, blocks_per_sm, rates)

@@ -59,7 +59,7 @@ def test_a_quick_look_is_near_the_simulation(shape: tuple[int, int, int], at_a_c
     assert look.sustained is not None and look.ranked_seconds == look.sustained.seconds
     assert look.dram_bytes == pytest.approx(whole.dram_bytes, rel=0.5 if at_a_cliff else 0.06)
     assert look.seconds == pytest.approx(whole.seconds, rel=0.02)
-    assert look.ranked_seconds == pytest.approx(again.seconds, rel=0.02)
+    assert look.ranked_seconds == pytest.approx(again.seconds, rel=0.03 if at_a_cliff else 0.02)
     assert look.sustained.total_joules == pytest.approx(again.total_joules, rel=0.04)
 
 
