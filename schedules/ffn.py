@@ -18,7 +18,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Self
 
 import numpy as np
@@ -149,7 +149,9 @@ class FfnKernel(TableKernel):
     def work(cls, workload: Ffn, tile: TileShape) -> list[Work]:
         m, f, width = workload.tokens, workload.hidden, workload.in_bytes
         return [
-            Work.product(m, f, workload.d_model, tile, width, workload.up_products),
+            replace(
+                Work.product(m, f, workload.d_model, tile, width, workload.up_products), activations=tile.bm * tile.bn
+            ),
             Work.product(m, workload.d_out, f, tile, width),
         ]
 
@@ -223,7 +225,8 @@ class FfnKernel(TableKernel):
         walk = walk or Walk(0, self.x.grid[1])
         flops, shared = len(self.ups) * self._step_flops, product_bytes(self.tile, self.ffn.in_bytes, len(self.ups))
         steps = Steps(touched, (READ,) * len(touched), walk)
-        return Phase(steps, epilogue=write, after=after, flops=flops, shared_bytes=shared)
+        activations = self.tile.bm * self.tile.bn
+        return Phase(steps, epilogue=write, after=after, flops=flops, activations=activations, shared_bytes=shared)
 
     def gemm1(self, tiles: Index, walk: Walk, adds: Flags = False, after: int = 0) -> Phase:
         """Y tiles over the units of the hidden layer that ``walk`` says; where ``adds``, Y is read and added to."""

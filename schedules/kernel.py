@@ -52,6 +52,8 @@ class Work:
         Bytes that a step moves through shared memory.
     overlapped : bool
         As of `pebble.traces.program.Phase`.
+    activations : int
+        Values of a block that go through an activation after its last step.
     """
 
     blocks: int
@@ -61,6 +63,7 @@ class Work:
     bytes: int
     step_shared: int = 0
     overlapped: bool = False
+    activations: int = 0
 
     @classmethod
     def product(cls, m: int, n: int, k: int, tile: TileShape, width: int, products: int = 1) -> Work:

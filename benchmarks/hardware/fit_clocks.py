@@ -3,7 +3,8 @@
     python benchmarks/hardware/fit_clocks.py
 
 Fitted to the products of the drift plans and of the H100's tile plan (the form of the model was chosen with both in
-sight), then exponentials to attention of the H200's daily plan; all other rows are a check (`clocks.py`). What each
+sight), then what a step with exponentials waits to attention of the H200's daily plan; all other rows are a check
+(`clocks.py`). What each
 kernel moves between L2 and DRAM is taken from the recorded run. From the rates in use on, one is moved at a time, by
 less and less, as long as the mean of |log(modelled / measured)| falls. A rate that is not determined well shows by how
 little the mean rises when it is moved. A minute.
@@ -32,7 +33,7 @@ from pebble.timing.waves import modelled_time  # noqa: E402
 
 OF_FAMILY = {
     "gemm": ("flops", "shared", "hit", "drain", "launch", "step", "throttle", "boost"),
-    "attention": ("exps",),
+    "attention": ("wait",),
 }
 FIRST_MOVE, LAST_MOVE = 0.1, 0.01
 Scales = dict[str, float]

@@ -34,6 +34,7 @@ def time(
     beside_schedules: Schedules | None = None,
     beside_sms: str | int | Sequence[int] | None = None,
     sweep: str | Mapping[str, Sequence[int]] | None = None,
+    promote_every: int | None = None,
     progress: Callable[[int], Callable[[str], object]] | bool = True,
     **options: Unpack[KernelOptions],
 ) -> Timing | SideBySide | Sweep:
@@ -57,6 +58,8 @@ def time(
         SMs of the second, by default seven splits.
     sweep : str or mapping, optional
         One size in many values: ``"tokens=1,16,256,4096"``. Of each the fastest schedule, and what binds.
+    promote_every : int, optional
+        fp8: sums are added to others, in fp32, every so many steps of k.
     progress : bool or callable
         As for `pebble.compare`; of one workload at one size.
     **options
@@ -91,9 +94,14 @@ def time(
 
         with shown(progress) as update:
             counted = progress if callable(progress) else counting(update)
-            return time_schedules(workload, schedules, schedule, residual, progress=counted, **options)
-    if schedule is not None or residual:
-        raise InputError("--schedule, --residual: got it with --beside or --sweep, expected names of schedules.")
+            return time_schedules(
+                workload, schedules, schedule, residual, promote_every=promote_every, progress=counted, **options
+            )
+    if schedule is not None or residual or promote_every is not None:
+        raise InputError(
+            "--schedule, --residual, --promote-every: got it with --beside or --sweep, expected one workload at one "
+            "size with it."
+        )
     named = None if schedules == "all" else schedules
     if sweep is not None:
         from pebble.reports.time_sweep import read_sweep, time_sweep

@@ -182,7 +182,9 @@ def add_accumulate_argument(parser: argparse.ArgumentParser) -> None:
     )
 
 
-def add_kernel_arguments(parser: argparse.ArgumentParser, execution: bool = True, advised: bool = True) -> None:
+def add_kernel_arguments(
+    parser: argparse.ArgumentParser, execution: bool = True, advised: bool = True
+) -> argparse._ArgumentGroup:
     """How a tiled kernel runs; ``execution``: also in time; ``advised``: by default as `advise` picks it."""
     tile, stages, blocks = _OWN_TILE, _OWN_STAGES, "1"
     if advised:
@@ -199,12 +201,13 @@ def add_kernel_arguments(parser: argparse.ArgumentParser, execution: bool = True
     )
     group.add_argument("--policy", help=f"{policies_help()} (that; with --cache lru)")
     if not execution:
-        return
+        return group
     group.add_argument("--execution", metavar="NAME", help=EXECUTION_HELP)
     group.add_argument("--cluster", metavar="MxN", help="gemm: blocks that share fetches by multicast (1x1)")
     group.add_argument(
         "--seed", metavar="N", help="of the skew of --execution dynamic-S, and of the pace of free SMs (0)"
     )
+    return group
 
 
 def where(args: argparse.Namespace) -> dict[str, Any]:

@@ -30,7 +30,7 @@ from pebble.cli._arguments import (
 from pebble.cli._look import add_look_arguments, check_figure, write_figure
 from pebble.cli._ranking import FEW, as_fast, print_trust, tell_patience_of
 from pebble.errors import InputError
-from pebble.reports.kernel_time import Timing, floor_word
+from pebble.reports.kernel_time import IN_TURN, PING_PONG, Timing, floor_word
 from pebble.reports.ranking import Ranking, likely_orders, ranking_of
 from pebble.reports.time_concurrent import SideBySide
 from pebble.reports.time_sweep import Sweep
@@ -58,7 +58,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--explain", action="store_true", help="every schedule, and notes: what the model knows, where")
     add_look_arguments(parser, "with --beside or --sweep, write the figure")
     add_machine_arguments(parser, cache=False)
-    add_kernel_arguments(parser)
+    add_kernel_arguments(parser).add_argument(
+        "--promote-every", metavar="STEPS", help="fp8: add sums to others, in fp32, every so many steps of k (never)"
+    )
 
 
 def run(args: argparse.Namespace) -> int:
@@ -82,6 +84,7 @@ def run(args: argparse.Namespace) -> int:
         beside_schedules=args.beside_schedules,
         beside_sms=args.beside_sms,
         sweep=args.sweep,
+        promote_every=args.promote_every,
         **kernel(args),
     )
     if args.figure is not None and not isinstance(result, Timing):
@@ -171,12 +174,13 @@ def _print(result: Timing, short: bool, left_out: int) -> None:
             f"its energy       {again.total_joules:.3g} J a launch, modelled, at {again.watts:,.0f} W and "
             f"{again.clock_mhz:,.0f} MHz: {shares}"
         )
-    waves = len(best.time.waves)
-    if waves:
-        last = best.time.waves[-1]
+    _print_losses(best.time, unit)
+    if result.programs:
+        slower = result.programs[IN_TURN].ranked_seconds
         say(
-            f"its waves        {waves}, the last of {last.blocks} blocks; fill and drain "
-            f"{unit(best.time.around_seconds)} {unit.name}, launch {unit(best.time.launch_seconds)} {unit.name}"
+            "its program      two warp groups take turns, as in FlashAttention-3 and the exported file; exponentials "
+            f"after products, as in FlashAttention-2: {unit(slower)} {unit.name}, "
+            f"{format_ratio(slower / result.programs[PING_PONG].ranked_seconds, '.2f')}x, by the model"
         )
     print()
     hidden = _print_orders(result, ranking, unit, short)
@@ -186,6 +190,19 @@ def _print(result: Timing, short: bool, left_out: int) -> None:
         print_trust(ranking, hidden, left_out, "notes")
     else:
         _notes(result.notes)
+
+
+def _print_losses(time: ModelledTime, unit: _Unit) -> None:
+    """Its waves, and what a launch takes beyond what its busiest resource needs."""
+    if time.waves:
+        _output.say(f"its waves        {len(time.waves)}, the last of {time.waves[-1].blocks} of {time.slots} blocks")
+    parts = {name.replace("_", " "): part for name, part in time.lost.items() if part > 5e-4 * time.seconds}
+    if parts:
+        shares = ", ".join(f"{name} {unit(part)}" for name, part in sorted(parts.items(), key=lambda item: -item[1]))
+        _output.say(
+            f"its losses       {unit(sum(time.lost.values()))} of {unit(time.seconds)} {unit.name} in which its "
+            f"busiest resource, {time.busiest}, rests: {shares}"
+        )
 
 
 def _print_orders(result: Timing, ranking: Ranking, unit: _Unit, short: bool) -> int:

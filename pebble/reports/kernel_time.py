@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple, Unpack
 
 from pebble.errors import InputError
@@ -15,6 +15,7 @@ from pebble.reports.refusals import check_seed
 from pebble.reports.report import Report
 from pebble.reports.schedule_names import Schedules, named_schedules
 from pebble.reports.simulated_kernel import KernelOptions, SimulatedKernel, trace_bound
+from pebble.reports.target import whole
 from pebble.simulation.merging import KEYS
 from pebble.system.parallel import each
 from pebble.timing.floor import TITLES, TimeFloor, time_floor
@@ -53,6 +54,10 @@ _SUSTAINED_ATTENTION = (
     f"sustained: run again and again at the chip's {LIMIT_WATTS:g} W, a model fitted to one H200's matrix products and "
     "exported attention; joules are of one launch, modelled too"
 )
+_PROMOTED = (
+    "promoted sums are one addition each on the vector pipes, while tensor cores wait; a kernel whose registers spill "
+    "takes longer (benchmarks/hardware/pipes.py)"
+)
 _UNSUSTAINED = (
     "ranked by single launches: sustained runs, which the power limit slows, were measured for bf16 on an H200 alone, "
     "and are modelled for bf16 and fp16 there and on an H100"
@@ -77,6 +82,10 @@ def sustained_note(modelled: bool, *workloads: Workload) -> str:
     if not modelled:
         return _UNSUSTAINED
     return _SUSTAINED_ATTENTION if all(map(_overlaps, workloads)) else _SUSTAINED
+
+
+PING_PONG, IN_TURN = "ping-pong", "one after the other"
+"""How a kernel of attention orders products and exponentials: two warp groups take turns, or each block does both."""
 
 
 class TimedSchedule(NamedTuple):
@@ -109,6 +118,8 @@ class Timing(Report):
         What a reader must know of the assumptions.
     complete : bool
         False when the rest of the schedules was interrupted.
+    programs : mapping of str to TimedSchedule
+        The fastest under each program that its kernel may have, its own first; empty where there is one alone.
     """
 
     workload: Workload
@@ -117,6 +128,7 @@ class Timing(Report):
     orders: tuple[TimedSchedule, ...]
     notes: tuple[str, ...]
     complete: bool = True
+    programs: Mapping[str, TimedSchedule] = field(default_factory=dict)
 
     question = "time"
     table_keys = ("name", "dram_bytes", "sustained_ms", "single_ms", "floor_ms")
@@ -159,6 +171,10 @@ class Timing(Report):
             "kernel": self.kernel.to_dict(),
             "time": self.floor.to_json(),
             "schedules": self.rows(),
+            "programs": [
+                {"name": name, "schedule": each.order, **time_row(each.time), **sustained_row(each.sustained)}
+                for name, each in self.programs.items()
+            ],
             "notes": list(self.notes),
             "complete": self.complete,
         }
@@ -177,6 +193,9 @@ def time_row(time: ModelledTime) -> dict[str, Any]:
         "fill_and_drain_ms": time.around_seconds * MILLI,
         "launch_ms": time.launch_seconds * MILLI,
         "throttled_ms": time.throttled_seconds * MILLI,  # what the power limit adds
+        "pipes_ms": {name: part * MILLI for name, part in time.pipes.items()},
+        "busiest": time.busiest,
+        "lost_ms": {name: part * MILLI for name, part in time.lost.items()},
         "waves": len(time.waves),
         "binds": time.binds,
         "dram_bytes": time.dram_bytes,
@@ -278,12 +297,14 @@ def time_schedules(
     schedule: Schedules | None = None,
     residual: bool = False,
     *,
+    promote_every: int | str | None = None,
     progress: Callable[[int], Callable[[str], object]] = lambda total: lambda name: None,
     **options: Unpack[KernelOptions],
 ) -> Timing:
     """The modelled time of each schedule; arguments and errors as for `pebble.time`."""
     family = kernel_family(workload)
     kernel, rates = timed_kernel(workload, **options)
+    rates = replace(rates, promotions=_promotions(workload, promote_every))
     named_orders = named_schedules(workload, kernel, schedules, schedule)
     family.check(workload, kernel.config)
     alike = walk_alike(workload, named_orders, kernel.config)
@@ -304,8 +325,35 @@ def time_schedules(
     said = kernel_notes(workload, kernel, [order.order for order in orders])
     how = sustained_note(orders[0].sustained is not None, workload)
     cut = [CUT] if kernel.config.execution.cuts_k else []
-    notes = (*time_notes(workload), *cut, how, *said, *family.notes(residual))
-    return Timing(workload, kernel, kernel_floor(workload, kernel), tuple(orders), notes, complete)
+    promoted = [] if promote_every is None else [_PROMOTED]
+    notes = (*time_notes(workload), *cut, *promoted, how, *said, *family.notes(residual))
+    chosen = next(item for item in named_orders if item.name == orders[0].order)
+    programs = _programs(workload, chosen, kernel, rates, power, orders[0])
+    return Timing(workload, kernel, kernel_floor(workload, kernel), tuple(orders), notes, complete, programs)
+
+
+def _promotions(workload: Workload, every: int | str | None) -> float:
+    """How often in a step sums of fp8 products are promoted to fp32; 0 where they are not."""
+    if every is None:
+        return 0.0
+    if workload.dtype != "fp8" or kernel_family(workload).hides_phases:
+        raise InputError(
+            f"--promote-every: got {workload.label}, expected products of fp8 (--dtype fp8), whose sums tensor cores "
+            "keep in fewer bits."
+        )
+    return 1 / whole("--promote-every", every, 1, 1 << 20)
+
+
+def _programs(
+    workload: Workload, schedule: Any, kernel: SimulatedKernel, rates: Rates, power: Power | None, timed: TimedSchedule
+) -> dict[str, TimedSchedule]:
+    """A schedule in the exported file's program and in a plain one, of the same bytes."""
+    program = kernel_family(workload).program(workload, schedule, kernel.config)
+    if not rates.exported or not any(phase.overlapped for group in program.groups for phase in group.phases):
+        return {}
+    plain = modelled_time(program, kernel.config, replace(rates, exported=False), timed.time.dram_bytes)
+    other = TimedSchedule(timed.order, *both_times(program, kernel.config, plain, power))
+    return {PING_PONG: timed, IN_TURN: other}
 
 
 def power_of_kernel(workload: Workload, kernel: SimulatedKernel) -> Power | None:

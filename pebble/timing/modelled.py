@@ -9,7 +9,7 @@ and DRAM; and where all together ask for more than there is, by as much. When on
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import NamedTuple
@@ -75,6 +75,25 @@ def ends(uses: Sequence[Use], contention: float) -> list[float]:
     return result
 
 
+def in_turn(blocks: int, busy: float, wait: float) -> float:
+    """Nanoseconds in which blocks that share an SM do a step each: the pipes serve one at a time, all wait at once.
+
+    The mean of a closed queueing network of one server and one delay (Reiser and Lavenberg, Mean-Value Analysis of
+    Closed Multichain Queuing Networks, JACM 1980).
+
+    Examples
+    --------
+    >>> in_turn(1, 2.0, 3.0), round(in_turn(2, 2.0, 3.0), 6), in_turn(2, 2.0, 0.0)
+    (5.0, 5.8, 4.0)
+    """
+    queue = cycle = 0.0
+    for present in range(1, blocks + 1):
+        served = busy * (1 + queue)
+        cycle = served + wait
+        queue = present * served / cycle if cycle else 0.0
+    return cycle
+
+
 BINDS = ("compute", "shared", "L2", "DRAM", "latency")
 
 
@@ -133,6 +152,10 @@ class ModelledTime:
         Where blocks run free: what all but DRAM and the launch needs.
     counts : CacheCounts or None
         What went through the cache model; None where its bytes were known.
+    pipes : mapping of str to float
+        What each resource needs if nothing waits and all SMs share the work evenly.
+    slots : int
+        Blocks of a full wave.
     """
 
     seconds: float
@@ -151,6 +174,34 @@ class ModelledTime:
     simulated_share: float = 1.0
     busy_seconds: float = 0.0
     counts: CacheCounts | None = field(default=None, compare=False, repr=False)
+    pipes: Mapping[str, float] = field(default_factory=dict)
+    slots: int = 0
+
+    @property
+    def busiest(self) -> str:
+        """The resource that no schedule of this kernel could wait less for; empty where that is not known."""
+        return max(self.pipes, key=lambda name: self.pipes[name], default="")
+
+    @property
+    def lost(self) -> dict[str, float]:
+        """Seconds beyond what the busiest resource needs, by what they are lost to; they add up to the rest.
+
+        ``last_wave``: SMs without a block; ``waits``: all that keeps the busiest resource idle while blocks run.
+        """
+        if self.waves:
+            on_sms = [wave for wave in self.waves if wave.binds not in ("L2", "DRAM")]
+            ragged = sum(max(wave[1:6]) * (1 - wave.blocks / self.slots) for wave in on_sms)
+        else:
+            even = max(self.compute_seconds, self.shared_seconds, self.l2_seconds, self.latency_seconds)
+            ragged = max(0.0, self.busy_seconds - even - self.around_seconds)
+        beyond = max(0.0, self.seconds - self.pipes.get(self.busiest, self.seconds))
+        result: dict[str, float] = {}
+        for name, part in (
+            ("launch", self.launch_seconds), ("power_limit", self.throttled_seconds),
+            ("fill_and_drain", self.around_seconds), ("last_wave", ragged),
+        ):  # fmt: skip
+            result[name] = min(part, beyond - sum(result.values()))
+        return result | {"waits": beyond - sum(result.values())}
 
     def seconds_at(self, slower: float) -> float:
         """What it takes where all but DRAM and the launch takes ``slower`` times as long, in a sustained run.

@@ -11,7 +11,10 @@ DRAM and what a miss adds are those of `pebble.models.rates`; writes among reads
 - `HIT_NS`, `DRAIN_NS`, `LAUNCH_NS` and `STEP_NS` are what short kernels and small tiles wait for.
 - At the power limit of 700 W the clock falls: where tensor cores rest little all that comes after `BOOST_NS` takes
   `THROTTLE` longer. Of other chips it is not known, and left out.
-- `EXPS_PER_CLOCK` is fitted to attention.
+- `EXPS_PER_CLOCK` is what the special-function units of an SM do, published. A step with exponentials also waits
+  `WAIT_NS`, for its products, for the largest score of each row and for its barriers: fitted to attention.
+- An activation is one operation of the special-function units, a sum that is promoted to fp32 one addition of the
+  vector pipes: `VECTOR_PER_CLOCK`, published.
 - `PART_BYTES_PER_CLOCK`, where k is cut, is chosen on five products of an H200 (``benchmarks/hardware/split_k.py``).
 - `CONTENTION`, of kernels side by side, is chosen, to a tenth, on the H100's splits of a product beside a reader.
 """
@@ -39,7 +42,8 @@ CONTENTION = 0.3
 SHARED_BYTES_PER_CLOCK = 94.0
 PART_BYTES_PER_CLOCK = 20.0
 L2_BYTES_PER_CLOCK, PORT_BYTES_PER_CLOCK = 38.0, 64.0
-EXPS_PER_CLOCK = 7.5
+EXPS_PER_CLOCK, WAIT_NS = 16.0, 480.0
+VECTOR_PER_CLOCK = {8.0: 64.0}  # of an SM, by compute capability; 128 of all others
 HIT_NS, DRAIN_NS, LAUNCH_NS, STEP_NS = 230.0, 1500.0, 2700.0, 290.0
 THROTTLE, BOOST_NS = 0.17, 2.1e6
 _HOPPER = 9.0  # compute capability
@@ -53,6 +57,12 @@ class Rates:
     ----------
     flops, exps : float
         Operations, and exponentials, of one SM in a nanosecond.
+    wait : float
+        What a step with exponentials waits besides, while other blocks of its SM go on.
+    vector : float
+        Additions in fp32 of one SM in a nanosecond.
+    promotions : float
+        How often in a step all sums are added to others, in fp32: 1/4 for once in four steps.
     shared : float
         Bytes that one SM moves through its shared memory in a nanosecond; infinite where that is not known.
     port : float
@@ -101,11 +111,33 @@ class Rates:
     exported: bool = False
     written_ns: float = 0.0
     turned_ns: float = 0.0
+    wait: float = 0.0
+    vector: float = math.inf
+    promotions: float = 0.0
 
-    def compute(self, flops: float, exps: float, overlapped: bool) -> float:
-        """Nanoseconds of so many operations and exponentials on one SM, one after the other unless ``overlapped``."""
+    def compute(self, flops: float, exps: float, overlapped: bool, depth: int = 0) -> tuple[float, float]:
+        """Nanoseconds in which a step of a block holds the pipes of its SM, and those that it waits besides.
+
+        Tensor cores and exponentials work one after the other, also those of several blocks. ``overlapped``, in an
+        exported file: two warp groups, each with half of the rows, take turns, and each waits while the other works.
+        ``depth``: of the step in k, where sums may be promoted.
+
+        Examples
+        --------
+        >>> rates = Rates(1.0, 1.0, 1.0, 1.0, 1.0, 1.0, 0.0, 0.0, wait=3.0, exported=True)
+        >>> rates.compute(10, 4, False), rates.compute(10, 4, True), rates.compute(10, 0, False)
+        ((14.0, 3.0), (10.0, 0.0), (10.0, 0.0))
+        """
         products, exponentials = flops / self.flops, exps / self.exps
-        return max(products, exponentials) if self.exported and overlapped else products + exponentials
+        if depth:
+            products += self.promoted(flops, depth)
+        if self.exported and overlapped:
+            return max(products, exponentials, (products + exponentials) / 2 + self.wait), 0.0
+        return products + exponentials, self.wait if exps else 0.0
+
+    def promoted(self, flops: float, depth: int) -> float:
+        """Nanoseconds in which vector pipes promote the sums of a step of so many operations, so deep in k."""
+        return self.promotions * flops / (2 * depth) / self.vector if self.promotions else 0.0
 
     def with_writes(self, share: float) -> Rates:
         """The same where so much of what moves between L2 and DRAM is written: DRAM turns round for it.
@@ -143,6 +175,8 @@ def sustained_rates(machine: Machine, dtype: str) -> Rates:
     return Rates(
         flops=(machine.peak_flops(dtype) or 0.0) * SUSTAINED_FLOPS / machine.sms / 1e9,
         exps=EXPS_PER_CLOCK * clock,
+        wait=WAIT_NS,
+        vector=VECTOR_PER_CLOCK.get(machine.capability or 0.0, 128.0) * clock,
         shared=SHARED_BYTES_PER_CLOCK * clock if hopper else math.inf,
         port=PORT_BYTES_PER_CLOCK * clock / LINE_BYTES,
         lines=l2 / LINE_BYTES,

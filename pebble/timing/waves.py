@@ -38,8 +38,8 @@ from pebble.errors import InputError
 from pebble.models.caches import CacheCounts, parse_policy
 from pebble.schedules.gemm import PARTIALS
 from pebble.simulation import KernelConfig
-from pebble.timing.modelled import ModelledTime, Use, Wave, ends, throttled_seconds, time_of_waves
-from pebble.timing.sample import block_steps, passed, sampled, step_lines
+from pebble.timing.modelled import ModelledTime, Use, Wave, ends, in_turn, throttled_seconds, time_of_waves
+from pebble.timing.sample import Sample, block_steps, passed, sampled, step_lines
 from pebble.timing.sustained import Rates
 from pebble.traces import LINE_BYTES
 from pebble.traces.layout import Index
@@ -115,18 +115,43 @@ def modelled_time(
             if program.clocks
             else (_free(program, config, rates, of_groups))
         )
-        return replace(timed, counts=counts, simulated_share=1.0 if part is None else part.share)
+        return _with_pipes(timed, program, config, rates, counts, part)
     result = _in_waves(program, config, rates, float(of_groups.sum()) if of_waves is None else sum(of_waves), of_waves)
-    return replace(result, counts=counts, simulated_share=1.0 if part is None else part.share)
+    return _with_pipes(result, program, config, rates, counts, part)
+
+
+def _with_pipes(
+    time: ModelledTime,
+    program: Program,
+    config: KernelConfig,
+    rates: Rates,
+    counts: CacheCounts | None,
+    part: Sample | None,
+) -> ModelledTime:
+    """The same with what its resources need if all SMs share the work evenly, and how it was simulated."""
+    sectors, sums = program.layout.tile_sectors(), np.zeros(4)
+    for group in program.groups:
+        for phase in group.phases:
+            step, blocks = _step(phase, sectors, rates, config), block_steps(phase)
+            steps, exps = float(blocks.sum()), float(blocks.sum()) * phase.exps + phase.activations * len(blocks)
+            promoted = 0.0 if phase.exps else rates.promoted(phase.flops, config.tile.bk)
+            sums += (steps * phase.flops / rates.flops, steps * promoted, exps / rates.exps, steps * step.shared)
+    names = ("tensor cores", "vector pipes", "exponentials", "shared memory")
+    pipes = dict(zip(names, (sums / config.sms / 1e9).tolist(), strict=True))
+    pipes |= {"L2": time.l2_bytes / LINE_BYTES / rates.lines / 1e9, "DRAM": time.dram_seconds}
+    slots = sum(group.wave_blocks for group in program.groups)
+    share = 1.0 if part is None else part.share
+    return replace(time, counts=counts, simulated_share=share, pipes=pipes, slots=slots)
 
 
 class _Step(NamedTuple):
     """What one step of one block needs by itself, in nanoseconds, and the lines that it loads from L2.
 
-    ``l2`` is at the SM's own port, ``loaded`` while all SMs load.
+    ``wait`` is what it waits while others compute; ``l2`` is at the SM's own port, ``loaded`` while all SMs load.
     """
 
     compute: float
+    wait: float
     shared: float
     l2: float
     loaded: float
@@ -134,7 +159,7 @@ class _Step(NamedTuple):
 
     def at_once(self, blocks: int) -> tuple[float, float, float]:
         """Of so many blocks that share an SM."""
-        return blocks * self.compute, blocks * self.shared, blocks * self.l2
+        return in_turn(blocks, self.compute, self.wait), blocks * self.shared, blocks * self.l2
 
     def chain(self, blocks: int, stages: int, latency: float, least: float) -> float:
         """The least time of a step whose buffers are used again after so many steps."""
@@ -142,13 +167,13 @@ class _Step(NamedTuple):
         return max(least, (latency + blocks * self.loaded + max(compute, shared)) / stages)
 
 
-def _step(phase: Phase, sectors: Index, rates: Rates, sms: int) -> _Step:
+def _step(phase: Phase, sectors: Index, rates: Rates, config: KernelConfig) -> _Step:
     lines, shared = step_lines(phase, sectors), phase.shared_bytes
     if phase.paired_bytes and rates.exported:  # two tiles share what they read first, that of A
         lines, shared = lines - step_lines(phase, sectors, 1) / 2, phase.paired_bytes
-    compute = rates.compute(phase.flops, phase.exps, phase.overlapped)
-    loaded = lines / min(rates.port, rates.lines / sms)
-    return _Step(compute, shared / rates.shared, lines / rates.port, loaded, lines)
+    compute, wait = rates.compute(phase.flops, phase.exps, phase.overlapped, 0 if phase.exps else config.tile.bk)
+    loaded = lines / min(rates.port, rates.lines / config.sms)
+    return _Step(compute, wait, shared / rates.shared, lines / rates.port, loaded, lines)
 
 
 def _in_waves(
@@ -156,11 +181,11 @@ def _in_waves(
 ) -> ModelledTime:
     (group,) = program.groups
     sms, sectors = min(config.sms, group.wave_blocks), program.layout.tile_sectors()
-    every = sum(float(block_steps(phase).sum()) * _step(phase, sectors, rates, sms).lines for phase in group.phases)
+    every = sum(float(block_steps(phase).sum()) * _step(phase, sectors, rates, config).lines for phase in group.phases)
     waves: list[Wave] = []
     l2_lines = 0.0
     for phase in group.phases:
-        counts, step = block_steps(phase), _step(phase, sectors, rates, config.sms)
+        counts, step = block_steps(phase), _step(phase, sectors, rates, config)
         around = rates.hit * (1 + (phase.prologue is not None)) + rates.drain
         for start in range(0, len(counts), group.wave_blocks):
             steps = counts[start : start + group.wave_blocks]
@@ -172,8 +197,9 @@ def _in_waves(
             busiest = float(np.bincount(np.arange(len(steps)) % sms, steps).max(initial=0))
             latency = rates.hit + rates.miss * min(1.0, lines / max(1.0, loads))
             chain = float(steps.max(initial=0)) * step.chain(together, config.stages, latency, rates.step)
-            compute, shared, port = (busiest * need for need in step.at_once(1))
-            needs = (compute, shared, max(port, loads / rates.lines), lines / rates.dram_lines, chain, around)
+            ended = around + together * phase.activations / rates.exps
+            compute, shared, port = (busiest / together * need for need in step.at_once(together))
+            needs = (compute, shared, max(port, loads / rates.lines), lines / rates.dram_lines, chain, ended)
             waves.append(Wave(len(steps), *(need / 1e9 for need in needs)))
             l2_lines += loads
     if of_waves is not None and len(waves) + 1 != len(of_waves):
@@ -196,23 +222,24 @@ def _free(
         steps = [
             (
                 (counts := block_steps(phase)) + (counts > 0) * (phase.masked_steps if rates.exported else 0),
-                _step(phase, sectors, rates, config.sms),
-                phase.prologue is not None,
+                _step(phase, sectors, rates, config),
+                rates.hit * (1 + (phase.prologue is not None)) + rates.drain,
+                phase.activations / rates.exps,
             )
             for phase in group.phases
         ]
         loads = sum(
             float(block_steps(phase).sum()) * step.lines
-            for phase, (_, step, _) in zip(group.phases, steps, strict=True)
+            for phase, (_, step, *_) in zip(group.phases, steps, strict=True)
         )
         latency = rates.hit + rates.miss * min(1.0, dram / max(1.0, loads))
         busy = 0.0
         sms = max(1, group.wave_blocks // config.blocks_per_sm)
-        for counts, step, loads_first in steps:
+        for counts, step, finish, activated in steps:
             took = []
             for blocks, together in _crowded(counts, group.wave_blocks, sms):
                 chain = step.chain(together, config.stages, latency, rates.step)
-                each = (rates.hit * (1 + loads_first) + rates.drain) / together  # others on the SM go on meanwhile
+                each = finish / together + activated  # others on the SM go on meanwhile, but for the same pipe
                 took.append(blocks * max(*step.at_once(together), chain) + each)
                 needs += float(blocks.sum()) / slots * np.array([*step.at_once(together), chain])
                 around += each * len(blocks) / slots
@@ -243,7 +270,7 @@ def _by_clock(
     needs, around, l2_lines, ended = np.zeros(4), 0.0, 0.0, 0.0
     added = 0.0 if len(program.clocks) == 1 else _added_lines(program, counted, total)
     for number, (phase, clock) in enumerate(zip(group.phases, program.clocks, strict=True)):
-        counts, step = block_steps(phase), _step(phase, sectors, rates, config.sms)
+        counts, step = block_steps(phase), _step(phase, sectors, rates, config)
         parts = _part_lines(program, phase, sectors)
         loads = float(counts.sum()) * step.lines + float(parts.sum())
         dram = added if number else total - added

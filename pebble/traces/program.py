@@ -238,6 +238,8 @@ class Phase:
         As so many steps more a block that runs free takes where exponentials overlap and a mask crosses its tiles.
     paired_bytes : int
         As ``shared_bytes``, of a tile in an exported file that takes two side by side as one; 0 where none does.
+    activations : int
+        Values of a block that go through an activation after its last step.
     """
 
     steps: Steps
@@ -250,6 +252,7 @@ class Phase:
     overlapped: bool = False
     masked_steps: int = 0
     paired_bytes: int = 0
+    activations: int = 0
 
     @property
     def parts(self) -> list[Steps]:

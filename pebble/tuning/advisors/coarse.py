@@ -21,7 +21,7 @@ from pebble.schedules.kernel import Work
 from pebble.schedules.tables.registry import KERNELS
 from pebble.schedules.tile import TileShape
 from pebble.simulation import Traffic
-from pebble.timing.modelled import ModelledTime, Wave, throttled_seconds, time_of_waves
+from pebble.timing.modelled import ModelledTime, Wave, in_turn, throttled_seconds, time_of_waves
 from pebble.timing.power import Power, Sustained, both_times
 from pebble.timing.sustained import Rates
 from pebble.traces import LINE_BYTES
@@ -31,9 +31,9 @@ from pebble.workloads.workload import Workload
 _SAMPLED_WAVES = 3  # in which who shares what is looked at
 
 
-def step_ns(launch: Work, rates: Rates, sms: int) -> tuple[float, float]:
-    """Nanoseconds of a step of a block alone on its SM: to compute, and to load while all SMs load."""
-    compute = rates.compute(launch.step_flops, launch.step_exps, launch.overlapped)
+def step_ns(launch: Work, rates: Rates, sms: int, together: int = 1) -> tuple[float, float]:
+    """Nanoseconds of a step of one of the blocks that share an SM: to compute, and to load while all SMs load."""
+    compute = in_turn(together, *rates.compute(launch.step_flops, launch.step_exps, launch.overlapped)) / together
     lines = launch.bytes / launch.blocks / launch.steps / LINE_BYTES
     return max(compute, launch.step_shared / rates.shared), lines / min(rates.port, rates.lines / sms)
 
@@ -79,7 +79,6 @@ def _waves(
     operations = [launch.blocks * launch.steps * launch.step_flops for launch in work]
     for launch, share in zip(work, operations, strict=True):
         full, last = divmod(launch.blocks, sms * blocks_per_sm)
-        step, load = step_ns(launch, rates, sms)
         dram = lines * share / sum(operations) / launch.blocks / rates.dram_lines
         missed = waited * share / sum(operations) / (launch.bytes / LINE_BYTES)
         latency = rates.hit + rates.miss * min(1.0, missed)
@@ -87,10 +86,11 @@ def _waves(
             if not count:
                 continue
             busiest = ceil_div(running, sms)
+            step, load = step_ns(launch, rates, sms, busiest)
             chain = launch.steps * max(rates.step, (latency + busiest * (step + load)) / stages)
             needs = (
                 busiest * launch.steps * step, 0.0, launch.steps * load * running / sms, dram * running, chain,
-                rates.hit + rates.drain,
+                rates.hit + rates.drain + busiest * launch.activations / rates.exps,
             )  # fmt: skip
             yield Wave(running, *(need / 1e9 for need in needs)), count
 
