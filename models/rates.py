@@ -25,9 +25,16 @@ SUSTAINED_FLOPS = 0.72  # share of the peak: from times of launches that nothing
 SUSTAINED_DRAM = 0.9
 L2_BYTES_PER_CLOCK = 32.5  # that one SM loads, from times of launches with 128 x 128 tiles, which L2 holds up
 EXPS_PER_CLOCK = 6.4  # with what goes with each in a softmax, from times of attention with head-dim 64 and 128
+SPECIAL_PER_CLOCK = 16.0  # exponentials, tangents ... of an SM; published (CUDA programming guide), as is
+VECTOR_PER_CLOCK = {8.0: 64.0}  # its additions in fp32, by compute capability; of all others 128
 HIT_NS, MISS_NS, TURN_NS = 600.0, 500.0, 2000.0  # round numbers
 SPREAD = 0.0025  # of the pace of SMs: fitted to the bytes of free-running launches
 LONG_STEPS, LONG_STEPS_ON_SM = 128, 6_000  # from where blocks of a product drift further apart than these speeds say
+
+
+def vector_per_clock(machine: Machine) -> float:
+    """Additions in fp32 that an SM begins in a cycle."""
+    return VECTOR_PER_CLOCK.get(machine.capability or 0.0, 128.0)
 
 
 def drifts_far(steps: int, tiles: int, sms: int) -> bool:

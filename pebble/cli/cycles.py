@@ -78,6 +78,12 @@ def _print(result: Cycles) -> None:
     )
     print()
     print(_output.table(["cycles", *(step.constants.name for step in result.steps)], _lines(result)))
+    print()
+    say(
+        f"Beside the steps: an activation of all sums takes {result.activation_cycles:,.0f} cycles of the "
+        f"special-function units, once a tile; to promote all sums to fp32 (fp8) takes {result.promotion_cycles:,.0f} "
+        "of the vector pipes. Other blocks of the SM may compute meanwhile, this one does not."
+    )
     for step in result.steps:
         print()
         say(f"{step.constants.name}: {result.verdict(step)}")

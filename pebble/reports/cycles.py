@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 from pebble.errors import InputError, UnknownNameError
 from pebble.models.kernel_fit import MAX_STAGES, Fit, fits, most_stages, warp_threads
 from pebble.models.machine import Machine
+from pebble.models.rates import SPECIAL_PER_CLOCK, vector_per_clock
 from pebble.models.sm_constants import SETS, SmConstants, a100_constants, constants_of, is_a100
 from pebble.models.tile_model import WARPGROUPS, KTile, check_registers, least_threads, tile_needs
 from pebble.reports.report import Report
@@ -57,6 +58,16 @@ class Cycles(Report):
     fit: Fit
 
     question = "cycles"
+
+    @property
+    def activation_cycles(self) -> float:
+        """Of an activation of all sums, one operation of the special-function units each: once a tile."""
+        return self.tile.bm * self.tile.bn / SPECIAL_PER_CLOCK
+
+    @property
+    def promotion_cycles(self) -> float:
+        """In which all sums are added to others in fp32: fp8 that is promoted does so every few steps."""
+        return self.tile.bm * self.tile.bn / vector_per_clock(self.gpu)
 
     @property
     def machine(self) -> Machine | None:
@@ -110,6 +121,8 @@ class Cycles(Report):
             "registers_per_thread": self.fit.registers_per_thread,
             "stages": self.stages,
             "fit": self.fit.to_json(),
+            "activation_cycles": self.activation_cycles,
+            "promotion_cycles": self.promotion_cycles,
             "sets": [
                 {**row, "verdict": self.verdict(step), "values": step.constants.to_json()}
                 for row, step in zip(self.rows(), self.steps, strict=True)

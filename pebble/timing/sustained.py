@@ -11,10 +11,10 @@ DRAM and what a miss adds are those of `pebble.models.rates`; writes among reads
 - `HIT_NS`, `DRAIN_NS`, `LAUNCH_NS` and `STEP_NS` are what short kernels and small tiles wait for.
 - At the power limit of 700 W the clock falls: where tensor cores rest little all that comes after `BOOST_NS` takes
   `THROTTLE` longer. Of other chips it is not known, and left out.
-- `EXPS_PER_CLOCK` is what the special-function units of an SM do, published. A step with exponentials also waits
+- `SPECIAL_PER_CLOCK` is what the special-function units of an SM do, published. A step with exponentials also waits
   `WAIT_NS`, for its products, for the largest score of each row and for its barriers: fitted to attention.
 - An activation is one operation of the special-function units, a sum that is promoted to fp32 one addition of the
-  vector pipes: `VECTOR_PER_CLOCK`, published.
+  vector pipes, as many in a cycle as is published.
 - `PART_BYTES_PER_CLOCK`, where k is cut, is chosen on five products of an H200 (``benchmarks/hardware/split_k.py``).
 - `CONTENTION`, of kernels side by side, is chosen, to a tenth, on the H100's splits of a product beside a reader.
 """
@@ -28,12 +28,14 @@ from pebble.errors import InputError
 from pebble.models.machine import Machine
 from pebble.models.rates import (
     FITTED,
+    SPECIAL_PER_CLOCK,
     Rate,
     dram_writes,
     speeds_of,
     sustained_dram,
     sustained_l2,
     sustained_operations,
+    vector_per_clock,
 )
 from pebble.traces import LINE_BYTES
 
@@ -42,8 +44,7 @@ CONTENTION = 0.3
 SHARED_BYTES_PER_CLOCK = 94.0
 PART_BYTES_PER_CLOCK = 20.0
 L2_BYTES_PER_CLOCK, PORT_BYTES_PER_CLOCK = 38.0, 64.0
-EXPS_PER_CLOCK, WAIT_NS = 16.0, 480.0
-VECTOR_PER_CLOCK = {8.0: 64.0}  # of an SM, by compute capability; 128 of all others
+WAIT_NS = 480.0
 HIT_NS, DRAIN_NS, LAUNCH_NS, STEP_NS = 230.0, 1500.0, 2700.0, 290.0
 THROTTLE, BOOST_NS = 0.17, 2.1e6
 _HOPPER = 9.0  # compute capability
@@ -115,12 +116,11 @@ class Rates:
     vector: float = math.inf
     promotions: float = 0.0
 
-    def compute(self, flops: float, exps: float, overlapped: bool, depth: int = 0) -> tuple[float, float]:
+    def compute(self, flops: float, exps: float, overlapped: bool) -> tuple[float, float]:
         """Nanoseconds in which a step of a block holds the pipes of its SM, and those that it waits besides.
 
         Tensor cores and exponentials work one after the other, also those of several blocks. ``overlapped``, in an
         exported file: two warp groups, each with half of the rows, take turns, and each waits while the other works.
-        ``depth``: of the step in k, where sums may be promoted.
 
         Examples
         --------
@@ -129,14 +129,15 @@ class Rates:
         ((14.0, 3.0), (10.0, 0.0), (10.0, 0.0))
         """
         products, exponentials = flops / self.flops, exps / self.exps
-        if depth:
-            products += self.promoted(flops, depth)
         if self.exported and overlapped:
             return max(products, exponentials, (products + exponentials) / 2 + self.wait), 0.0
         return products + exponentials, self.wait if exps else 0.0
 
     def promoted(self, flops: float, depth: int) -> float:
-        """Nanoseconds in which vector pipes promote the sums of a step of so many operations, so deep in k."""
+        """Nanoseconds in which vector pipes promote the sums of a step of so many operations, so deep in k.
+
+        Tensor cores and their shared memory rest meanwhile.
+        """
         return self.promotions * flops / (2 * depth) / self.vector if self.promotions else 0.0
 
     def with_writes(self, share: float) -> Rates:
@@ -174,9 +175,9 @@ def sustained_rates(machine: Machine, dtype: str) -> Rates:
     even_ns = (read_ns + written_ns) / 2
     return Rates(
         flops=(machine.peak_flops(dtype) or 0.0) * SUSTAINED_FLOPS / machine.sms / 1e9,
-        exps=EXPS_PER_CLOCK * clock,
+        exps=SPECIAL_PER_CLOCK * clock,
         wait=WAIT_NS,
-        vector=VECTOR_PER_CLOCK.get(machine.capability or 0.0, 128.0) * clock,
+        vector=vector_per_clock(machine) * clock,
         shared=SHARED_BYTES_PER_CLOCK * clock if hopper else math.inf,
         port=PORT_BYTES_PER_CLOCK * clock / LINE_BYTES,
         lines=l2 / LINE_BYTES,

@@ -135,7 +135,8 @@ def _with_pipes(
             step, blocks = _step(phase, sectors, rates, config), block_steps(phase)
             steps, exps = float(blocks.sum()), float(blocks.sum()) * phase.exps + phase.activations * len(blocks)
             promoted = 0.0 if phase.exps else rates.promoted(phase.flops, config.tile.bk)
-            sums += (steps * phase.flops / rates.flops, steps * promoted, exps / rates.exps, steps * step.shared)
+            shared = steps * (step.shared - promoted)
+            sums += (steps * phase.flops / rates.flops, steps * promoted, exps / rates.exps, shared)
     names = ("tensor cores", "vector pipes", "exponentials", "shared memory")
     pipes = dict(zip(names, (sums / config.sms / 1e9).tolist(), strict=True))
     pipes |= {"L2": time.l2_bytes / LINE_BYTES / rates.lines / 1e9, "DRAM": time.dram_seconds}
@@ -171,9 +172,10 @@ def _step(phase: Phase, sectors: Index, rates: Rates, config: KernelConfig) -> _
     lines, shared = step_lines(phase, sectors), phase.shared_bytes
     if phase.paired_bytes and rates.exported:  # two tiles share what they read first, that of A
         lines, shared = lines - step_lines(phase, sectors, 1) / 2, phase.paired_bytes
-    compute, wait = rates.compute(phase.flops, phase.exps, phase.overlapped, 0 if phase.exps else config.tile.bk)
+    compute, wait = rates.compute(phase.flops, phase.exps, phase.overlapped)
+    promoted = 0.0 if phase.exps else rates.promoted(phase.flops, config.tile.bk)
     loaded = lines / min(rates.port, rates.lines / config.sms)
-    return _Step(compute, wait, shared / rates.shared, lines / rates.port, loaded, lines)
+    return _Step(compute + promoted, wait, shared / rates.shared + promoted, lines / rates.port, loaded, lines)
 
 
 def _in_waves(

@@ -29,6 +29,9 @@ def test_each_schedule_has_a_time_above_the_floor_and_the_fastest_comes_first(
         parts = ("compute_ms", "shared_ms", "l2_ms", "dram_ms")
         assert row["modelled_ms"] > max(row["floor_ms"], *(row[part] for part in parts))
         assert sum(row["binds"].values()) == (row["waves"] or 1)
+        busiest = row["pipes_ms"][row["busiest"]]
+        assert busiest == max(row["pipes_ms"].values()) and min(row["lost_ms"].values()) >= 0
+        assert busiest + sum(row["lost_ms"].values()) == pytest.approx(row["modelled_ms"])
 
 
 def test_the_front_door_gives_the_same(capsys: pytest.CaptureFixture[str]) -> None:
@@ -57,6 +60,46 @@ def test_short_times_are_in_microseconds_and_equal_rows_told_once(
     assert "-" in shared  # what its tensor cores read from shared memory is not known
     assert main(["time", *GEMM, *CHIP, "--schedules", "row"]) == 0
     assert " - " not in capsys.readouterr().out
+
+
+def test_a_partial_last_wave_and_fill_and_drain_are_losses(capsys: pytest.CaptureFixture[str]) -> None:
+    tile = ("--tile", "128x128x64", "--schedules", "row", "--sms", "132")
+    full, ragged = (
+        run(capsys, "time", "gemm", "-m", "16896", "-n", str(columns), "-k", "4096", *CHIP, *tile)["schedules"][0]
+        for columns in (128 * 4, 128 * 4 + 1)  # 132 tile rows: four full waves, and a fifth
+    )
+    assert full["waves"] == 4 and full["lost_ms"]["last_wave"] == 0
+    assert ragged["waves"] == 5 and ragged["lost_ms"]["last_wave"] == 0
+    short = run(capsys, "time", "gemm", "-m", "8448", "-n", str(128 * 3), "-k", "4096", *CHIP, *tile)["schedules"][0]
+    assert short["waves"] == 2  # 66 x 3 tiles: half of the second wave's SMs rest
+    half_a_wave = (short["modelled_ms"] - short["lost_ms"]["fill_and_drain"]) / 4
+    assert short["lost_ms"]["last_wave"] == pytest.approx(half_a_wave, rel=0.1)
+
+
+def test_attention_says_what_its_program_saves(capsys: pytest.CaptureFixture[str]) -> None:
+    attention = ("attention", "--queries", "4096", "--keys", "4096", "--head-dim", "128", "--heads", "16")
+    result = run(capsys, "time", *attention, "--gpu", "h20")
+    ping_pong, plain = result["programs"]
+    assert (ping_pong["name"], plain["name"]) == ("ping-pong", "one after the other")
+    assert ping_pong["modelled_ms"] == result["schedules"][0]["modelled_ms"] < 0.9 * plain["modelled_ms"]
+    assert ping_pong["dram_bytes"] == plain["dram_bytes"]
+    assert plain["lost_ms"]["waits"] > ping_pong["lost_ms"]["waits"]
+    assert main(["time", *attention, "--gpu", "h20"]) == 0
+    text = " ".join(capsys.readouterr().out.split())
+    assert "two warp groups take turns" in text and "in which its busiest resource, tensor cores, rests" in text
+    assert not run(capsys, "time", *attention, "--gpu", "a100-sxm4-40gb")["programs"]
+    assert not run(capsys, "time", *attention, *CHIP, "--tile", "64x64")["programs"]
+
+
+def test_promoted_sums_cost_time(capsys: pytest.CaptureFixture[str]) -> None:
+    fp8 = ("gemm", "-m", "4096", "-n", "4096", "-k", "4096", "--dtype", "fp8", "--tile", "128x128x128")
+    times = [
+        run(capsys, "time", *fp8, *CHIP, "--schedules", "row", *more)["schedules"][0]
+        for more in ((), ("--promote-every", "4"), ("--promote-every", "1"))
+    ]
+    promoted = [row["pipes_ms"]["vector pipes"] for row in times]
+    assert promoted[0] == 0 and promoted[2] == pytest.approx(4 * promoted[1])
+    assert times[0]["modelled_ms"] < times[1]["modelled_ms"] < times[2]["modelled_ms"]
 
 
 def test_side_by_side(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
@@ -105,6 +148,9 @@ def test_a_sweep_says_up_to_where_dram_binds(capsys: pytest.CaptureFixture[str],
         ((*CHIP, "--beside", "gemm -m 64 -n 64 -k 64", "--execution", "waves"), "expected free"),
         ((*CHIP, "--beside", "gemm -m 64 -n 64 -k 64 --dtype fp8"), "expected one type"),
         ((*CHIP, "--figure", "x.svg"), "expected --beside or --sweep"),
+        ((*CHIP, "--promote-every", "4"), "expected products of fp8"),
+        ((*CHIP, "--dtype", "fp8", "--promote-every", "0"), "expected a whole number from 1"),
+        ((*CHIP, "--dtype", "fp8", "--promote-every", "4", "--sweep", "m=4"), "expected one workload at one size"),
     ],
 )
 def test_wrong_input_is_one_sentence(capsys: pytest.CaptureFixture[str], arguments: tuple[str, ...], said: str) -> None:
