@@ -7,6 +7,9 @@ Names:
   Inside a band both walk column by column, so a weight tile serves R rows in a row.
 - ``row-fused-R-split-S``: the same, the hidden layer cut into S parts; Y is a partial sum, written and re-read
   between parts.
+- ``row-fused-R-flags``: the same without barriers, one band ahead: GEMM0 of the next band runs before GEMM1 of this
+  one, whose blocks wait for flags of their tile rows, so that no SM rests between bands. Its bytes are those of the
+  blocks in that order.
 - ``interleaved-R``: GEMM0 and GEMM1 on disjoint sets of SMs, in proportion to their work; the consumer starts a band
   of R tile rows when its H is complete.
 
@@ -35,9 +38,9 @@ from pebble.traces.program import Flags, Group, Phase, Steps, Walk
 from pebble.units import ceil_div
 from pebble.workloads import Ffn
 
-_FUSED = re.compile(r"row-fused-([0-9]{1,7})(?:-split-([0-9]{1,7}))?")
+_FUSED = re.compile(r"row-fused-([0-9]{1,7})(?:-split-([0-9]{1,7})|-(flags))?")
 _INTERLEAVED = re.compile(r"interleaved-([0-9]{1,7})")
-_FAMILIES = ("separate:row", "row-fused-8", "row-fused-8-split-4", "interleaved-8")
+_FAMILIES = ("separate:row", "row-fused-8", "row-fused-8-split-4", "row-fused-8-flags", "interleaved-8")
 
 
 @dataclass(frozen=True)
@@ -49,6 +52,7 @@ class FfnSchedule:
     band: int = 1  #: tile rows of a band
     split: int = 1  #: parts of the hidden layer
     sawtooth: bool = False  #: whether every second wave walks k backwards
+    flags: bool = False  #: of tile rows, in place of barriers between bands
 
     @property
     def name(self) -> str:
@@ -56,7 +60,9 @@ class FfnSchedule:
         if self.kind == "separate":
             text = f"separate:{self.order}"
         else:
-            text = f"{self.kind}-{self.band}" + (f"-split-{self.split}" if self.split > 1 else "")
+            text = (
+                f"{self.kind}-{self.band}" + (f"-split-{self.split}" if self.split > 1 else "") + "-flags" * self.flags
+            )
         return text + ("+sawtooth" if self.sawtooth else "")
 
 
@@ -83,7 +89,7 @@ def parse_ffn_schedule(text: str) -> FfnSchedule:
         return FfnSchedule("separate", order=order.plain_name, sawtooth=sawtooth)
     fused, interleaved = _FUSED.fullmatch(plain), _INTERLEAVED.fullmatch(plain)
     if fused:
-        result = FfnSchedule("row-fused", band=int(fused[1]), split=int(fused[2] or 1), sawtooth=sawtooth)
+        result = FfnSchedule("row-fused", "row", int(fused[1]), int(fused[2] or 1), sawtooth, bool(fused[3]))
     elif interleaved:
         result = FfnSchedule("interleaved", band=int(interleaved[1]), sawtooth=sawtooth)
     else:
@@ -188,7 +194,7 @@ class FfnKernel(TableKernel):
             params = OrderParams(sms=launch.wave_blocks, tile_m=self.tile.bm, tile_n=self.tile.bn)
             tiles = [order.tiles(self.rows, cols, params) for cols in (self.hidden_cols, self.out_cols)]
             return [Blocks(tiles[0], depth), Blocks(tiles[1], units, phase=1, product=1)]
-        if schedule.kind != "row-fused":
+        if schedule.kind != "row-fused" or schedule.flags:
             return None
         part = ceil_div(self.hidden_cols, min(schedule.split, self.hidden_cols))
         blocks: list[Blocks] = []
@@ -226,7 +232,9 @@ class FfnKernel(TableKernel):
         flops, shared = len(self.ups) * self._step_flops, product_bytes(self.tile, self.ffn.in_bytes, len(self.ups))
         steps = Steps(touched, (READ,) * len(touched), walk)
         activations = self.tile.bm * self.tile.bn
-        return Phase(steps, epilogue=write, after=after, flops=flops, activations=activations, shared_bytes=shared)
+        return Phase(
+            steps, epilogue=write, after=after, flops=flops, activations=activations, shared_bytes=shared, rows=rows
+        )
 
     def gemm1(self, tiles: Index, walk: Walk, adds: Flags = False, after: int = 0) -> Phase:
         """Y tiles over the units of the hidden layer that ``walk`` says; where ``adds``, Y is read and added to."""
@@ -244,7 +252,8 @@ class FfnKernel(TableKernel):
         if joins_tiles(self.ffn.up_products, bm, bn):
             paired = product_bytes(TileShape(bm, 2 * bn, bk), self.ffn.in_bytes) // 2
         return Phase(
-            steps, epilogue=finish, after=after, flops=self._step_flops, shared_bytes=shared, paired_bytes=paired
+            steps, epilogue=finish, after=after, flops=self._step_flops, shared_bytes=shared, paired_bytes=paired,
+            rows=rows,
         )  # fmt: skip
 
     def _units(self, operand: OperandTiles, rows: Index, cols: Index) -> list[Index]:
@@ -277,6 +286,21 @@ def _fused_phases(kernel: FfnKernel, schedule: FfnSchedule) -> list[Phase]:
     return phases
 
 
+def _flagged_phases(kernel: FfnKernel, schedule: FfnSchedule) -> list[Phase]:
+    """GEMM0 of each band, and behind it GEMM1 of the band before."""
+    phases: list[Phase] = []
+    waiting: Phase | None = None
+    for rows in kernel.bands(schedule.band):
+        up = kernel.gemm0(by_columns(rows, range(kernel.hidden_cols)))
+        down = kernel.gemm1(by_columns(rows, range(kernel.out_cols)), Walk(0, kernel.units))
+        phases.append(up)
+        ready = len(phases) - 1
+        if waiting is not None:
+            phases.append(waiting)
+        waiting = replace(down, reads=ready)
+    return phases if waiting is None else [*phases, waiting]
+
+
 def ffn_groups(kernel: FfnKernel, schedule: FfnSchedule, wave_blocks: int) -> list[Group]:
     """The groups of phases of one schedule on ``wave_blocks`` block slots."""
     every_h, every_y = range(kernel.hidden_cols), range(kernel.out_cols)
@@ -288,7 +312,8 @@ def ffn_groups(kernel: FfnKernel, schedule: FfnSchedule, wave_blocks: int) -> li
         tiles1 = order.tiles(kernel.rows, kernel.out_cols, params).astype(np.int64)
         return [Group([kernel.gemm0(tiles0), kernel.gemm1(tiles1, units)], wave_blocks, schedule.sawtooth)]
     if schedule.kind == "row-fused":
-        return [Group(_fused_phases(kernel, schedule), wave_blocks, schedule.sawtooth)]
+        phases = (_flagged_phases if schedule.flags else _fused_phases)(kernel, schedule)
+        return [Group(phases, wave_blocks, schedule.sawtooth, schedule.flags)]
     if wave_blocks < 2:
         raise InputError(
             f"schedule {schedule.name}: got {wave_blocks} block at once, expected at least 2 to share out."

@@ -275,6 +275,17 @@ def _energy(problem: FigureSpec) -> Figure:
     return result.energy_figure()
 
 
+def _bands(problem: FigureSpec) -> Figure:
+    from pebble.plots.bands import bands_figure
+    from pebble.reports.bands import CHIPS, bands_of
+
+    ffn = _workload(problem, Ffn(8192, 4096, 11008))
+    chips: tuple[str | Machine, ...] = CHIPS
+    if problem.gpu is not None or problem.machine is not None:
+        chips = (chip_of(problem.gpu, problem.machine),)
+    return bands_figure([bands_of(ffn, chip) for chip in chips], ffn.label)
+
+
 # name -> how it is drawn, and the arguments it takes
 FIGURES: dict[str, tuple[Callable[[FigureSpec], Drawn], tuple[str, ...]]] = {
     "ski-slope": (_ski_slope, ("workload", "schedules", "sms")),
@@ -289,5 +300,6 @@ FIGURES: dict[str, tuple[Callable[[FigureSpec], Drawn], tuple[str, ...]]] = {
     "placement": (_placement, ("grid", "sms")),
     "roofline": (_roofline, ("workload", "schedules", "gpu", "machine", "accumulator")),
     "stationarity": (_stationarity, ("workload", "cache")),
+    "bands": (_bands, ("workload", "gpu", "machine")),
     "energy": (_energy, ("workload", "schedules", "gpu", "machine", "energy")),
 }

@@ -34,9 +34,9 @@ class FigureOptions(TypedDict, total=False):
     schedules : str or sequence of str
         ski-slope, walk: tile orders, up to four; roofline, energy: any number (all).
     gpu : str or Machine
-        omega, roofline, energy: a SKU.
+        omega, roofline, bands, energy: a SKU.
     machine : str
-        omega, roofline, energy: a machine file of your own.
+        omega, roofline, bands, energy: a machine file of your own.
     accumulator : {"fp32", "fp16"}
         roofline: the type of sums.
     energy : {"7nm", "k40"}
@@ -172,8 +172,8 @@ def figure(
     Parameters
     ----------
     name : str
-        ski-slope, projections, segments, pebbling, walk, gap, fusion, buffers, omega, placement, roofline, stationarity
-        or energy.
+        ski-slope, projections, segments, pebbling, walk, gap, fusion, buffers, omega, placement, roofline,
+        stationarity, bands or energy.
     workload : Workload, optional
         By default one that shows the point.
     width : str or float, optional

@@ -1,5 +1,5 @@
 """A figure of a proof: ski-slope, projections, segments, pebbling, walk, gap, fusion, buffers, omega,
-placement, roofline, stationarity, energy.
+placement, roofline, stationarity, bands, energy.
 
 examples:
   pebble figure ski-slope --out ski-slope.pdf
@@ -13,6 +13,7 @@ examples:
   pebble figure placement --grid 16x16 --sms 8 --out placement.svg
   pebble figure roofline gemm -m 8192 -n 8192 -k 8192 --gpu h100-sxm5-80gb --out roofline.svg
   pebble figure stationarity --cache 6MiB --out stationarity.svg
+  pebble figure bands ffn --tokens 8192 --d-model 4096 --hidden 11008 --out bands.svg
   pebble figure energy llama-2-7b:mlp --tokens 8192 --gpu a40 --schedules row-fused-8,separate:row --out energy.svg
 """
 
@@ -43,8 +44,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="A,B",
         help="ski-slope, walk: tile orders, up to four; roofline, energy: any number (all)",
     )
-    parser.add_argument("--gpu", metavar="SKU", help="omega, roofline, energy: a GPU of `pebble machines`")
-    parser.add_argument("--machine", metavar="FILE", help="omega, roofline, energy: a machine file of your own")
+    parser.add_argument("--gpu", metavar="SKU", help="omega, roofline, bands, energy: a GPU of `pebble machines`")
+    parser.add_argument("--machine", metavar="FILE", help="omega, roofline, bands, energy: a machine file of your own")
     parser.add_argument("--accumulator", metavar="TYPE", help="roofline: of sums, fp32 or fp16 (fp32)")
     parser.add_argument("--energy", metavar="TABLE", help="energy: the published table, 7nm or k40 (7nm)")
     parser.add_argument("--sms", metavar="P", help="ski-slope, walk: SMs of the kernel (108); placement: SMs (8)")

@@ -194,7 +194,7 @@ def _print(result: Timing, short: bool, left_out: int) -> None:
 
 def _print_losses(time: ModelledTime, unit: _Unit) -> None:
     """Its waves, and what a launch takes beyond what its busiest resource needs."""
-    if time.waves:
+    if time.waves and time.slots:
         _output.say(f"its waves        {len(time.waves)}, the last of {time.waves[-1].blocks} of {time.slots} blocks")
     parts = {name.replace("_", " "): part for name, part in time.lost.items() if part > 5e-4 * time.seconds}
     if parts:

@@ -197,6 +197,7 @@ def time_row(time: ModelledTime) -> dict[str, Any]:
         "busiest": time.busiest,
         "lost_ms": {name: part * MILLI for name, part in time.lost.items()},
         "waves": len(time.waves),
+        "occupancy": time.occupancy if time.waves else None,  # the share of the time in which a slot has a block
         "binds": time.binds,
         "dram_bytes": time.dram_bytes,
         "l2_bytes": time.l2_bytes,

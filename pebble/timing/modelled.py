@@ -155,7 +155,9 @@ class ModelledTime:
     pipes : mapping of str to float
         What each resource needs if nothing waits and all SMs share the work evenly.
     slots : int
-        Blocks of a full wave.
+        Blocks of a full wave; 0 where no barrier ends one.
+    idle_seconds : float
+        In which a slot has no block, on the mean over slots; in waves.
     """
 
     seconds: float
@@ -176,6 +178,12 @@ class ModelledTime:
     counts: CacheCounts | None = field(default=None, compare=False, repr=False)
     pipes: Mapping[str, float] = field(default_factory=dict)
     slots: int = 0
+    idle_seconds: float = 0.0
+
+    @property
+    def occupancy(self) -> float:
+        """The share of the time between launch and end in which a slot has a block, on the mean."""
+        return 1 - self.idle_seconds / (self.seconds - self.launch_seconds)
 
     @property
     def busiest(self) -> str:
@@ -188,7 +196,9 @@ class ModelledTime:
 
         ``last_wave``: SMs without a block; ``waits``: all that keeps the busiest resource idle while blocks run.
         """
-        if self.waves:
+        if self.waves and not self.slots:
+            ragged = self.idle_seconds
+        elif self.waves:
             on_sms = [wave for wave in self.waves if wave.binds not in ("L2", "DRAM")]
             ragged = sum(max(wave[1:6]) * (1 - wave.blocks / self.slots) for wave in on_sms)
         else:

@@ -26,7 +26,6 @@ split-K begins when the first is done.
 
 from __future__ import annotations
 
-import heapq
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any, NamedTuple
@@ -40,6 +39,7 @@ from pebble.schedules.gemm import PARTIALS
 from pebble.simulation import KernelConfig
 from pebble.timing.modelled import ModelledTime, Use, Wave, ends, in_turn, throttled_seconds, time_of_waves
 from pebble.timing.sample import Sample, block_steps, passed, sampled, step_lines
+from pebble.timing.slots import flagged, makespan, without_barriers
 from pebble.timing.sustained import Rates
 from pebble.traces import LINE_BYTES
 from pebble.traces.layout import Index
@@ -140,7 +140,7 @@ def _with_pipes(
     names = ("tensor cores", "vector pipes", "exponentials", "shared memory")
     pipes = dict(zip(names, (sums / config.sms / 1e9).tolist(), strict=True))
     pipes |= {"L2": time.l2_bytes / LINE_BYTES / rates.lines / 1e9, "DRAM": time.dram_seconds}
-    slots = sum(group.wave_blocks for group in program.groups)
+    slots = 0 if any(group.flags for group in program.groups) else sum(group.wave_blocks for group in program.groups)
     share = 1.0 if part is None else part.share
     return replace(time, counts=counts, simulated_share=share, pipes=pipes, slots=slots)
 
@@ -206,10 +206,32 @@ def _in_waves(
             l2_lines += loads
     if of_waves is not None and len(waves) + 1 != len(of_waves):
         raise AssertionError("the trace has other waves than the program")
+    idle = sum(wave.seconds * (1 - wave.blocks / group.wave_blocks) for wave in waves)
+    if group.flags:
+        took = _took(program, config, rates, total / max(1.0, every))
+        last = flagged(group, took)
+        idle = (last - sum(float(each.sum()) for each in took) / group.wave_blocks) / 1e9
+        waves = without_barriers(waves, last)
     launch = rates.launch / 1e9
     seconds = sum(wave.seconds for wave in waves) + launch
     throttled = throttled_seconds(program.flops, config.sms, rates, seconds)
-    return time_of_waves(waves, launch, round(total) * LINE_BYTES, round(l2_lines) * LINE_BYTES, throttled)
+    time = time_of_waves(waves, launch, round(total) * LINE_BYTES, round(l2_lines) * LINE_BYTES, throttled)
+    return replace(time, idle_seconds=idle)
+
+
+def _took(program: Program, config: KernelConfig, rates: Rates, missed: float) -> list[NDArray[np.floating[Any]]]:
+    """Nanoseconds of each block of each phase while its SM is full."""
+    (group,), together, results = program.groups, config.blocks_per_sm, []
+    for phase in group.phases:
+        step = _step(phase, program.layout.tile_sectors(), rates, config)
+        pace = max(
+            *step.at_once(together), step.chain(together, config.stages, rates.hit + rates.miss * missed, rates.step)
+        )
+        around = (
+            rates.hit * (1 + (phase.prologue is not None)) + rates.drain + together * phase.activations / rates.exps
+        )
+        results.append(block_steps(phase) * pace + around)
+    return results
 
 
 def _free(
@@ -362,22 +384,3 @@ def group_of_operands(program: Program, operands: int) -> NDArray[np.int64]:
         return np.zeros(operands, np.int64)
     begins = program.first_operands or (0,) * len(program.groups)
     return np.searchsorted(np.array(begins), np.arange(operands), side="right") - 1
-
-
-def makespan(took: Sequence[float] | NDArray[np.floating[Any]], slots: int) -> float:
-    """When the last block ends, if blocks go in order to whichever slot is free first.
-
-    Examples
-    --------
-    >>> makespan([3.0, 1.0, 1.0, 2.0], 2)
-    4.0
-    """
-    times = np.asarray(took, np.float64)
-    if not len(times):
-        return 0.0
-    if np.all(times == times[0]):
-        return ceil_div(len(times), slots) * float(times[0])
-    free = [0.0] * min(slots, len(times))
-    for time in times.tolist():
-        heapq.heapreplace(free, free[0] + time)
-    return max(free)

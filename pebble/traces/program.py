@@ -240,6 +240,10 @@ class Phase:
         As ``shared_bytes``, of a tile in an exported file that takes two side by side as one; 0 where none does.
     activations : int
         Values of a block that go through an activation after its last step.
+    rows : ndarray of int, optional
+        The tile row of each block, where blocks wait for flags of such rows.
+    reads : int
+        The earlier phase of its group whose rows these blocks read; -1 where they read none.
     """
 
     steps: Steps
@@ -253,6 +257,8 @@ class Phase:
     masked_steps: int = 0
     paired_bytes: int = 0
     activations: int = 0
+    rows: Index | None = None
+    reads: int = -1
 
     @property
     def parts(self) -> list[Steps]:
@@ -294,11 +300,16 @@ class Phase:
 
 @dataclass(frozen=True)
 class Group:
-    """Phases that run one after the other on ``wave_blocks`` block slots; ``sawtooth``: every second wave backwards."""
+    """Phases that run one after the other on ``wave_blocks`` block slots.
+
+    ``sawtooth``: every second wave walks backwards. ``flags``: no barrier between phases, a block waits until the row
+    that it reads is done; traces show the same blocks in the same order.
+    """
 
     phases: Sequence[Phase]
     wave_blocks: int
     sawtooth: bool = False
+    flags: bool = False
 
     def behind(self, tiles: int) -> Group:
         """The same in a layout where so many other tiles come first."""

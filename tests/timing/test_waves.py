@@ -21,8 +21,9 @@ from pebble.simulation import KernelConfig
 from pebble.timing.floor import time_floor
 from pebble.timing.modelled import ModelledTime, Use, ends
 from pebble.timing.sample import block_steps
+from pebble.timing.slots import makespan
 from pebble.timing.sustained import Rates, sustained_rates
-from pebble.timing.waves import makespan, modelled_time
+from pebble.timing.waves import modelled_time
 from pebble.workloads import Attention, Ffn, Gemm, GroupedGemm
 from pebble.workloads.workload import Workload
 
