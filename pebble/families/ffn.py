@@ -45,7 +45,7 @@ class FfnFamily(KernelFamily[Ffn, FfnSchedule]):
     has_residual = True
     space = FfnSpace()
     rounds_partial_sums = True  # where the hidden layer is split, Y is written and read again between the parts
-    schedules_help = "separate:ORDER, row-fused-R, row-fused-R-split-S, interleaved-R"
+    schedules_help = "separate:ORDER, row-fused-R, row-fused-R-split-S, row-fused-R-flags, interleaved-R"
     baseline = ("separate:row", "separate:grouped-8", "row-fused-16")
     advised = (
         "separate:grouped-8+sawtooth",

@@ -17,6 +17,7 @@ from pebble.api.kernels import cycles
 from pebble.cli import main
 from pebble.cli.figure import FIGURES
 from pebble.game import replay
+from pebble.plots.bands import bands_figure
 from pebble.plots.buffers import Chip, omega_figure
 from pebble.plots.choices import fusion, fusion_figure, stationarity, stationarity_figure
 from pebble.plots.curve import ski_slope, ski_slope_figure
@@ -25,6 +26,7 @@ from pebble.plots.pebbling import gemm_events, lanes_figure, pebbling_figure
 from pebble.plots.segments import best_box, cut_schedule, projections_figure, segments_figure
 from pebble.plots.time import roofline_figure
 from pebble.plots.walk import reuse_distances, walk_figure
+from pebble.reports.bands import bands_of, heights_of
 from pebble.reports.decode import decode
 from pebble.reports.kernel_compare import compare_kernels as compare
 from pebble.reports.roofline import roofline
@@ -52,6 +54,7 @@ def figures() -> dict[str, Figure]:
         "roofline, bound alone": roofline_figure(roofline(Conv2d(2, 8, 8, 16, 16, 3), gpu="b200-sxm")),
         "stationarity": stationarity_figure(stationarity(Gemm(2048, 2048, 1), 2**14)),
         "energy": compare(Gemm(1024, 1024, 1024), "row,hilbert", gpu="a40", energy="7nm").energy_figure(),
+        "bands": bands_figure([bands_of(Ffn(512, 256, 640), "a40"), bands_of(Ffn(512, 256, 640), "h20")], "an FFN"),
         "omega": omega_figure(Gemm(512, 512, 512), Chip("a chip", 4, 2**16), Fraction(5, 2)),
         "omega, not measured": omega_figure(Gemm(512, 512, 512), Chip("a chip", 4, 2**16), None),
     }
@@ -237,3 +240,15 @@ def test_cycles_bars_add_up_to_the_cycles() -> None:
     for i, step in enumerate(result.steps):
         cycles_of = (step.compute_cycles, step.l2_cycles, step.dram_cycles)
         assert ends[3 * i : 3 * i + 3] == [round(item) for item in cycles_of]
+
+
+def test_the_figure_of_bands_shows_what_time_says() -> None:
+    drawing = pebble.figure("bands", Ffn(512, 256, 640), gpu="a40")
+    timed = pebble.time(Ffn(512, 256, 640), ["row-fused-2", "row-fused-2-flags"], gpu="a40")
+    panels = {(row["panel"], row["series"], row["x"]): row["y"] for row in drawing.rows()}
+    for name, series in (("row-fused-2", "bands, barriers"), ("row-fused-2-flags", "bands, flags")):
+        time = next(each.time for each in timed.orders if each.order == name)
+        shown = [panels[panel, series, 2] for panel in (1, 2, 3)]
+        assert shown == pytest.approx([1e3 * time.seconds, time.dram_bytes / 1e9, 100 * time.occupancy], rel=1e-6)
+    tiles = -(-512 // timed.kernel.config.tile.bm)
+    assert {x for panel, series, x in panels if series == "bands, flags"} == set(heights_of(tiles))
