@@ -11,7 +11,7 @@ Names:
   one, whose blocks wait for flags of their tile rows, so that no SM rests between bands. Its bytes are those of the
   blocks in that order.
 - ``interleaved-R``: GEMM0 and GEMM1 on disjoint sets of SMs, in proportion to their work; the consumer starts a band
-  of R tile rows when its H is complete.
+  of R tile rows when its H is complete. ``interleaved-R-producers-P``: GEMM0 has P block slots, GEMM1 the rest.
 
 A gated FFN computes gate and up of a tile in one block (two accumulators) and writes H once. ``+sawtooth`` walks k
 backwards in every second wave. H has the inputs' type. All dirty lines are written back at the end, those of H too.
@@ -39,7 +39,7 @@ from pebble.units import ceil_div
 from pebble.workloads import Ffn
 
 _FUSED = re.compile(r"row-fused-([0-9]{1,7})(?:-split-([0-9]{1,7})|-(flags))?")
-_INTERLEAVED = re.compile(r"interleaved-([0-9]{1,7})")
+_INTERLEAVED = re.compile(r"interleaved-([0-9]{1,7})(?:-producers-([0-9]{1,7}))?")
 _FAMILIES = ("separate:row", "row-fused-8", "row-fused-8-split-4", "row-fused-8-flags", "interleaved-8")
 
 
@@ -53,6 +53,7 @@ class FfnSchedule:
     split: int = 1  #: parts of the hidden layer
     sawtooth: bool = False  #: whether every second wave walks k backwards
     flags: bool = False  #: of tile rows, in place of barriers between bands
+    producers: int = 0  #: block slots of GEMM0 where both run at once; 0: in proportion to their work
 
     @property
     def name(self) -> str:
@@ -63,6 +64,7 @@ class FfnSchedule:
             text = (
                 f"{self.kind}-{self.band}" + (f"-split-{self.split}" if self.split > 1 else "") + "-flags" * self.flags
             )
+            text += f"-producers-{self.producers}" if self.producers else ""
         return text + ("+sawtooth" if self.sawtooth else "")
 
 
@@ -91,7 +93,8 @@ def parse_ffn_schedule(text: str) -> FfnSchedule:
     if fused:
         result = FfnSchedule("row-fused", "row", int(fused[1]), int(fused[2] or 1), sawtooth, bool(fused[3]))
     elif interleaved:
-        result = FfnSchedule("interleaved", band=int(interleaved[1]), sawtooth=sawtooth)
+        producers = int(interleaved[2] or 0)
+        result = FfnSchedule("interleaved", band=int(interleaved[1]), sawtooth=sawtooth, producers=producers)
     else:
         raise UnknownNameError("ffn schedule", text, _FAMILIES, "pebble compare --help")
     if result.band < 1 or result.split < 1:
@@ -320,7 +323,12 @@ def ffn_groups(kernel: FfnKernel, schedule: FfnSchedule, wave_blocks: int) -> li
         )
     bands = kernel.bands(schedule.band)
     up = kernel.ffn.up_products * kernel.ffn.d_model
-    producers = min(wave_blocks - 1, max(1, round(wave_blocks * up / (up + kernel.ffn.d_out))))
+    producers = schedule.producers or min(wave_blocks - 1, max(1, round(wave_blocks * up / (up + kernel.ffn.d_out))))
+    if producers >= wave_blocks:
+        raise InputError(
+            f"schedule {schedule.name}: got {producers} of {wave_blocks} block slots for GEMM0, expected at least one "
+            "left for GEMM1."
+        )
     produce = [kernel.gemm0(by_columns(rows, every_h)) for rows in bands]
     consume = [kernel.gemm1(by_columns(rows, every_y), units, after=number + 1) for number, rows in enumerate(bands)]
     return [

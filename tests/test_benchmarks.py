@@ -64,6 +64,7 @@ RUNS = {
 NEED_A_GPU = {
     "gpu/bandwidth.py": "out.csv",
     "gpu/check_operators.py": "module.py",
+    "gpu/distances.py": "out.csv",
     "gpu/measure.py": "check plan",
     "gpu/pipes.py": "out.csv",
     "gpu/run_exports.py": "folder out.csv",

@@ -39,8 +39,8 @@ class FigureOptions(TypedDict, total=False):
         omega, roofline, bands, energy: a machine file of your own.
     accumulator : {"fp32", "fp16"}
         roofline: the type of sums.
-    energy : {"7nm", "k40"}
-        energy: the published table (7nm).
+    energy : {"7nm", "k40", "h100"}
+        energy: the table (7nm).
     sms : int
         ski-slope, walk: SMs of the kernel (108); placement: SMs (8).
     grid : str

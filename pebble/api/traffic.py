@@ -85,8 +85,8 @@ def bound(
         The boundary; by default l2 with buffers.
     accumulator : {"fp32", "fp16"}, optional
         With a GPU: the type that sums are kept in, which may change the peak that the floor on time uses (fp32).
-    energy : {"7nm", "k40"}, optional
-        With a GPU: the published table of an energy estimate.
+    energy : {"7nm", "k40", "h100"}, optional
+        With a GPU, and with ``buffers`` in `compare`: the table of an energy estimate.
 
     Returns
     -------
@@ -214,8 +214,9 @@ def compare(
 
         sms = of_kernels.pop("sms", None)
         named = {"schedules": None if schedules == "all" else schedules, "schedule": schedule, "residual": residual}
+        energy = timed.pop("energy")
         refuse(boundary.words, {"exact": exact, "time_limit": time_limit, **timed, **of_kernels, **named})
-        return compare_sms(workload, boundary, sms=sms, tile=tile, **where)
+        return compare_sms(workload, boundary, sms=sms, tile=tile, energy=energy, **where)
     if exact:
         from pebble.reports.exact import compare_exactly
 

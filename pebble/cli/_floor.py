@@ -22,7 +22,7 @@ def add_time_arguments(parser: argparse.ArgumentParser, energy: bool = True) -> 
     )
     if energy:
         names = ", ".join(energy_tables())
-        group.add_argument("--energy", metavar="TABLE", help=f"estimate energy too, by a published table: {names}")
+        group.add_argument("--energy", metavar="TABLE", help=f"estimate energy too, by a table: {names}")
 
 
 def print_floor(floor: TimeFloor, verdict: str, dtype: str) -> None:

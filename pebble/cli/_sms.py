@@ -67,11 +67,18 @@ def print_sm_comparison(result: SmComparison) -> None:
             _mb(row["from_l2_bytes_per_sm"] + row["from_other_sms_bytes_per_sm"]),
             f"{row['imbalance']:.1%}",
             f"{row['ratio_to_lower_bound']:.2f}",
+            *([f"{row['energy_estimate']['total_joules']:.3g}"] if result.table is not None else []),
         ]
         for row in document["schedules"]
     ]
     heads = ["schedule", "L2 to SM MB", "SM to SM MB", "to L2 MB", "cost MB", "into an SM MB", "imbalance", "x bound"]
-    print(_output.table(heads, rows, keep=("cost MB", "imbalance", "x bound")))
+    heads += ["joules"] * (result.table is not None)
+    print(_output.table(heads, rows, keep=("cost MB", "imbalance", "x bound", "joules")))
+    if result.table is not None:
+        say(
+            f"note: joules are an estimate by table {result.table.key} ({result.table.name}): L2, copies, shared "
+            "memory and operations; DRAM is beyond this boundary"
+        )
     for note in result.notes:
         say(f"note: {note}")
 

@@ -47,7 +47,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--gpu", metavar="SKU", help="omega, roofline, bands, energy: a GPU of `pebble machines`")
     parser.add_argument("--machine", metavar="FILE", help="omega, roofline, bands, energy: a machine file of your own")
     parser.add_argument("--accumulator", metavar="TYPE", help="roofline: of sums, fp32 or fp16 (fp32)")
-    parser.add_argument("--energy", metavar="TABLE", help="energy: the published table, 7nm or k40 (7nm)")
+    parser.add_argument("--energy", metavar="TABLE", help="energy: the table, 7nm, k40 or h100 (7nm)")
     parser.add_argument("--sms", metavar="P", help="ski-slope, walk: SMs of the kernel (108); placement: SMs (8)")
     parser.add_argument("--grid", metavar="RxC", help="walk, placement: the tile grid (32x32, 16x16)")
     parser.add_argument("--segments", metavar="H", help="segments: how many (as many as prove most)")

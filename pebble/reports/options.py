@@ -27,7 +27,7 @@ MEANING: Mapping[str, str] = {
     "recompute": "a workload (of a DAG --variant says it)",
     "accumulators": _MEMORY,
     "accumulator": "a workload on a GPU and the boundary to DRAM, of which time is told",
-    "energy": "a workload on a GPU and the boundary to DRAM, of which energy is told",
+    "energy": "the boundary to DRAM of a workload on a GPU, or `compare`, of which energy is told",
     "level": _A_WORKLOAD,
     "buffers": _A_WORKLOAD,
     "omega": _BOUNDARY_OF_SMS,
@@ -89,8 +89,8 @@ class BoundaryOptions(TypedDict, total=False):
         Connected: the cost of a value copied between SMs, and the network.
     accumulator : {"fp32", "fp16"}
         The type that sums are kept in, which may change the peak that the floor on time uses.
-    energy : {"7nm", "k40"}
-        The published table of an energy estimate.
+    energy : {"7nm", "k40", "h100"}
+        The table of an energy estimate.
     """
 
     level: str | None

@@ -18,6 +18,7 @@ from pebble.reports.sm_bound import atomic_adds, into_sms
 from pebble.reports.sm_memory import SmCapacity, read_buffers, read_sms, sm_capacity
 from pebble.reports.target import Target, TargetOptions, read_target
 from pebble.schedules.tile import TileShape
+from pebble.timing.energy import EnergyTable, estimate_on_sms, load_energy_table
 from pebble.units import format_bytes, format_ratio
 from pebble.workloads.workload import Workload
 
@@ -40,6 +41,8 @@ class SmComparison(Report):
         Loads + stores + omega * copies.
     schedules : tuple of (str, OnSms)
         Least cost first.
+    table : EnergyTable or None
+        What energy is estimated by; None where it was not asked for.
     """
 
     workload: Workload
@@ -49,6 +52,7 @@ class SmComparison(Report):
     bound: LowerBound
     balanced: LowerBound
     schedules: tuple[tuple[str, OnSms], ...]
+    table: EnergyTable | None = None
 
     question = "compare"
     table_keys = ("name", "from_l2_bytes", "from_other_sms_bytes", "to_l2_bytes", "cost_bytes", "ratio_to_lower_bound")
@@ -79,9 +83,17 @@ class SmComparison(Report):
                     "cost_bytes": cost,
                     "imbalance": schedule.imbalance,
                     "ratio_to_lower_bound": cost / self.bound.bytes,
+                    **self._energy(schedule),
                 }
             )
         return rows
+
+    def _energy(self, schedule: OnSms) -> dict[str, Any]:
+        if self.table is None:
+            return {}
+        moved = schedule.l2_read_bytes + schedule.l2_write_bytes
+        energy = estimate_on_sms(self.table, self.workload, moved, schedule.remote_bytes)
+        return {"energy_estimate": energy.to_json()}
 
     @property
     def notes(self) -> tuple[str, ...]:
@@ -112,6 +124,7 @@ class SmComparison(Report):
                 "schedule": rows[0]["schedule"],
             },
             "schedules": rows,
+            **({} if self.table is None else {"energy_estimate": self.table.to_json()}),
             "notes": list(self.notes),
         }
 
@@ -143,6 +156,7 @@ def compare_sms(
     *,
     sms: int | str | None = None,
     tile: str | None = None,
+    energy: str | None = None,
     **where: Unpack[TargetOptions],
 ) -> SmComparison:
     """Bound a workload between L2 and the SMs and count what schedules move there; arguments as `pebble.compare`.
@@ -154,6 +168,7 @@ def compare_sms(
     """
     problem = accounting(workload)
     check_workload(problem)
+    table = None if energy is None else load_energy_table(energy)
     target = read_target(**where)
     model = read_buffers(buffers.buffers, read_sms(sms, target), buffers.omega, buffers.topology, target.machine)
     if model.memories == 1:
@@ -175,4 +190,5 @@ def compare_sms(
         buffer_lower_bound(problem, capacity.elements, model),
         buffer_lower_bound(problem, capacity.elements, model, share),
         tuple(sorted(result.values(), key=lambda pair: pair[1].cost_bytes(model.omega))),
+        table,
     )

@@ -1,4 +1,4 @@
-"""What moving bytes and multiplying them costs in energy, by published tables: estimates, nothing of it is proved.
+"""What moving bytes and multiplying them costs in energy, by published and measured tables: estimates, none proved.
 
 A table is a TOML file of ``models/energy``: picojoules for a byte at each level, and for an operation of each type,
 with source and mark. The tables differ several times over, by what they count and by the chip; what they agree on is
@@ -14,7 +14,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from pebble.errors import UnknownNameError, check_text
+from pebble.errors import InputError, UnknownNameError, check_text
 from pebble.models import machine as machines
 from pebble.models.machine import Machine
 from pebble.workloads.workload import Workload
@@ -134,11 +134,59 @@ def estimate(table: EnergyTable, machine: Machine, workload: Workload, dram_byte
     dram_bytes, l2_bytes : int
         Read and written. What passes between L2 and an SM is taken to pass through shared memory once in and once out;
         how often registers are read is not known, and is left out.
+
+    Raises
+    ------
+    InputError
+        The table has no price of that DRAM.
     """
+    if _dram_key(machine) not in table.prices:
+        raise InputError(
+            f"--energy: got table {table.key}, which has no price of the DRAM of {machine.name}; expected one that "
+            "has: 7nm or k40."
+        )
     amounts = {
         "dram": (_dram_key(machine), dram_bytes),
         "l2": ("l2", l2_bytes),
         "shared": ("shared", 2 * l2_bytes),
+        "operations": (f"operations.{workload.dtype}", workload.flops),
+    }
+    result = {level: (table.prices.get(key), amount) for level, (key, amount) in amounts.items()}
+    return Energy({level: _PICO * price.picojoules * amount for level, (price, amount) in result.items() if price})
+
+
+def estimate_on_sms(table: EnergyTable, workload: Workload, l2_bytes: float, copied_bytes: float) -> Energy:
+    """What a schedule on SMs with buffers of their own takes by a table; DRAM is not in it.
+
+    Parameters
+    ----------
+    table : EnergyTable
+    workload : Workload
+        Its operations are priced.
+    l2_bytes, copied_bytes : float
+        Between L2 and the SMs, and from SM to SM. Both are taken to pass through shared memory once in and once out.
+
+    Raises
+    ------
+    InputError
+        Bytes are copied, and the table has no price of that.
+
+    Examples
+    --------
+    >>> from pebble.workloads import Gemm
+    >>> found = estimate_on_sms(load_energy_table("h100"), Gemm(1, 1, 1), 1e9, 1e9)
+    >>> {name: round(joules, 4) for name, joules in found.joules.items()}
+    {'l2': 0.0285, 'copies': 0.03, 'operations': 0.0}
+    """
+    if copied_bytes and "copies" not in table.prices:
+        raise InputError(
+            f"--energy: got table {table.key}, which has no price of a byte copied between SMs; expected one that has: "
+            "h100."
+        )
+    amounts = {
+        "l2": ("l2", l2_bytes),
+        "copies": ("copies", copied_bytes),
+        "shared": ("shared", 2 * (l2_bytes + copied_bytes)),
         "operations": (f"operations.{workload.dtype}", workload.flops),
     }
     result = {level: (table.prices.get(key), amount) for level, (key, amount) in amounts.items()}

@@ -241,6 +241,7 @@ def _free(
     launch, ended, uses = rates.launch * len(program.groups), list[float](), list[Use]()
     needs, around, l2_lines, core = np.zeros(4), 0.0, 0.0, 0.0
     slots = sum(group.wave_blocks for group in program.groups)
+    finished: list[list[float]] = []  # of each group its phases; those of the second may wait for the first's
     for number, group in enumerate(program.groups):
         dram = float(of_groups[number])
         steps = [
@@ -259,7 +260,8 @@ def _free(
         latency = rates.hit + rates.miss * min(1.0, dram / max(1.0, loads))
         busy = 0.0
         sms = max(1, group.wave_blocks // config.blocks_per_sm)
-        for counts, step, finish, activated in steps:
+        mine: list[float] = []
+        for phase, (counts, step, finish, activated) in zip(group.phases, steps, strict=True):
             took = []
             for blocks, together in _crowded(counts, group.wave_blocks, sms):
                 chain = step.chain(together, config.stages, latency, rates.step)
@@ -267,7 +269,10 @@ def _free(
                 took.append(blocks * max(*step.at_once(together), chain) + each)
                 needs += float(blocks.sum()) / slots * np.array([*step.at_once(together), chain])
                 around += each * len(blocks) / slots
-            busy += makespan(np.concatenate(took), group.wave_blocks)
+            begins = finished[0][phase.after - 1] if phase.after and finished else 0.0
+            busy = max(busy, begins) + makespan(np.concatenate(took), group.wave_blocks)
+            mine.append(busy)
+        finished.append(mine)
         l2_lines += loads
         core = max(core, busy, loads / rates.lines)
         took_alone = max(busy, loads / rates.lines, dram / rates.dram_lines)

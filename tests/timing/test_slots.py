@@ -18,7 +18,7 @@ from pebble.timing.sustained import sustained_rates
 from pebble.timing.waves import modelled_time
 from pebble.traces.program import Group, Phase, Steps, Walk
 from pebble.workloads import Ffn
-from tests.timing.test_waves import H100, config_of
+from tests.timing.test_waves import ENDLESS, H100, config_of
 
 
 def group_of(rows: list[list[int]], reads: list[int], slots: int) -> Group:
@@ -113,3 +113,20 @@ def test_the_first_product_runs_one_band_ahead_and_all_tiles_are_made_once() -> 
             for some in (phases, plain)
         ]  # fmt: skip
         assert made[0] == made[1] and made[0]
+
+
+@pytest.mark.parametrize(("producers", "expected"), [(2, 2 + 3 * 2), (1, 3 * 4 + 2), (3, 2 + 3 * 4)])
+def test_a_second_product_waits_for_the_bands_of_the_first(producers: int, expected: int) -> None:
+    # three bands of one row: 4 tiles of H and 4 of Y each, of equal work, on 4 slots; a tile takes one unit
+    ffn, tile = Ffn(384, 512, 512), TileShape(128, 128, 512)
+    rates = replace(ENDLESS, flops=2.0 * 128 * 128 * 512)
+    family, config = kernel_family(ffn), config_of(4, stages=1, tile=tile)
+    program = family.program(ffn, family.parse_schedule(f"interleaved-1-producers-{producers}"), config)
+    time = modelled_time(program, config, rates, dram_bytes=[0, 0])
+    assert time.seconds * 1e9 == pytest.approx(expected)
+
+
+def test_the_second_product_keeps_a_slot() -> None:
+    with pytest.raises(InputError, match="at least one left for GEMM1"):
+        pebble.time(Ffn(1024, 512, 512), "interleaved-2-producers-132", gpu="h100-sxm5-80gb")
+    assert kernel_family(Ffn(1, 1, 1)).parse_schedule("interleaved-2-producers-3").name == "interleaved-2-producers-3"
