@@ -160,7 +160,7 @@ def buffer_lower_bound(
     if most is not None and most * sms < workload.multiply_adds:
         raise InputError(f"share: got {most} multiply-adds per SM, expected at least 1 / {sms} of all.")
     pooled = lower_bound(problem, sms * capacity).elements
-    everything = _grouped(problem, capacity, sms, 1, most, pooled)
+    everything = grouped_bound(problem, capacity, sms, 1, most, pooled)
     parts: dict[str, Any] = {
         "capacity_elements_per_sm": capacity,
         "sms": sms,
@@ -174,7 +174,7 @@ def buffer_lower_bound(
         method = "one memory of all SMs" if everything == pooled else f"segment accounting per SM, {shared}"
     else:
         cases = groupings(buffers.net)
-        bounds = [_grouped(problem, capacity, sms, grouping.sms, most, pooled) for grouping in cases]
+        bounds = [grouped_bound(problem, capacity, sms, grouping.sms, most, pooled) for grouping in cases]
         value, more = _connected(buffers, cases, bounds)
         method = "(1 - omega) pooled + omega per SM" if "program" not in more else "linear program over groups of SMs"
         parts |= more
@@ -217,8 +217,8 @@ def _on_sms(uses: Iterable[Use]) -> tuple[Use, ...]:
     return tuple(other for use in uses for other in use.on_sms())
 
 
-def _grouped(problem: Accounting, capacity: int, sms: int, group: int, most: int | None, pooled: int) -> int:
-    """Loads + stores + copies between groups of ``group`` SMs as one memory each; at least the bound of one of all."""
+def grouped_bound(problem: Accounting, capacity: int, sms: int, group: int, most: int | None, pooled: int) -> int:
+    """Loads + stores + copies between groups of ``group`` SMs as one memory each; at least ``pooled``, that of all."""
     if group >= sms:
         return pooled
     workload = problem.workload
@@ -246,7 +246,7 @@ def multicast_bound(
     pooled = lower_bound(problem, sms * capacity).elements
     outputs = sum(o.elements for o in problem.workload.operands if o.written)
     spread = Fraction(local.elements + (multicast - 1) * outputs, multicast)
-    value = max(_grouped(problem, capacity, sms, multicast, most, pooled) if multicast > 1 else 0, ceil(spread))
+    value = max(grouped_bound(problem, capacity, sms, multicast, most, pooled) if multicast > 1 else 0, ceil(spread))
     parts = {"multicast": multicast, "sms": sms, "capacity_elements_per_sm": capacity}
     proof = Memories("reads with multicast, plus stores", value, parts)
     return LowerBound(value, bytes_at_least(problem.workload, value), capacity, proof)

@@ -28,6 +28,11 @@ any one :math:`h`, and :math:`f^h` is concave, so :math:`f^h(t) / t` is at least
 A geometric grid, each interval with the better :math:`h` of its two ends, and below the first point whose best
 :math:`h` is 1 the ratio :math:`x(u) / u`, which falls as :math:`u` grows.
 
+**Certificate.** With fixed multipliers the least that a segment touches is bounded by a concave function
+(`pebble.bounds.shares`), so on an interval of :math:`u` one :math:`h` and three multipliers prove :math:`f(u) \ge
+\lambda u` from its two ends. `rate_leaves` cuts :math:`(0, c]` into few such intervals: from the top down, each with
+the least :math:`h` that will do there, as far as it reaches.
+
 **The program is the formula.** The least of :math:`\sum f(v_p)` within the limit, on any number of SMs, is a linear
 program whose dual is one price per product, :math:`f(u) \ge \lambda u` for all :math:`u \le c`: the best is :math:`\min
 f(u) / u`. With P SMs equal shares are one split, so the least is at most :math:`P f(\lceil V / P \rceil)`, and no
@@ -43,14 +48,19 @@ its own with all of :math:`S`, and the bounds add.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from fractions import Fraction
-from functools import lru_cache
+from functools import lru_cache, partial
+from typing import Any, NamedTuple
 
 from pebble.bounds.box import FRACTION_BITS, Box, best_segments, sum_of_shares
+from pebble.bounds.shares import least_sum, proved
 from pebble.units import ceil_div
 
-_TINY = 160  # products for which every split is tried
+TINY = 160  # products for which every split is tried
 _GRID = Fraction(102, 100)
+_FEW_BITS = 48  # of multipliers; their error enters the result squared
+_MOST_LEAVES = 4096
 
 
 def cheapest_split(value: list[int], sms: int, most: int) -> int:
@@ -123,15 +133,19 @@ def least_over_splits(box: Box, work: int, capacity: int, sms: int, most: int | 
     24576
     """
     best = groups * best_segments(box.touched, work, capacity)[0]
-    if work <= _TINY:
-        best = max(best, groups * cheapest_split(list(_whole(box, work, capacity)), sms, work))
+    if work <= TINY:
+        best = max(best, least_over_whole(box, work, capacity, sms, most, groups))
     if most is None or most >= groups * work:
         return best
     rate = _least_rate(box, work, capacity, most)
-    best = max(best, ceil_div(rate.numerator * groups * work, rate.denominator))
-    if groups == 1 and work <= _TINY:
-        best = max(best, cheapest_split(list(_whole(box, work, capacity)), sms, most))
-    return best
+    return max(best, ceil_div(rate.numerator * groups * work, rate.denominator))
+
+
+def least_over_whole(box: Box, work: int, capacity: int, sms: int, most: int | None = None, groups: int = 1) -> int:
+    """The same over whole numbers of values, for problems of at most `TINY` products; all splits are tried."""
+    # groups share nothing; a limit is one on all of them together
+    limit = work if most is None or groups > 1 else min(most, work)
+    return groups * cheapest_split(list(_whole(box, work, capacity)), sms, limit)
 
 
 def busiest_sm(box: Box, work: int, capacity: int, sms: int) -> int:
@@ -142,7 +156,7 @@ def busiest_sm(box: Box, work: int, capacity: int, sms: int) -> int:
     """
     share = ceil_div(work, sms)
     best, _ = best_segments(box.touched, share, capacity)
-    return max(best, _whole(box, share, capacity)[-1]) if share <= _TINY else best
+    return max(best, _whole(box, share, capacity)[-1]) if share <= TINY else best
 
 
 @lru_cache(maxsize=256)
@@ -167,3 +181,90 @@ def _least_rate(box: Box, group: int, capacity: int, most: int) -> Fraction:
         worst = min(worst, max(min(rate(lower, h), rate(upper, h)) for h in choices))
         upper, upper_h = lower, lower_h
     return worst
+
+
+class Leaf(NamedTuple):
+    """From where the leaf before ends, or 0, up to so many products of an SM: what proves a rate there."""
+
+    to: int
+    segments: int
+    multipliers: tuple[Fraction, ...]
+
+    def to_json(self) -> dict[str, Any]:
+        """As certificates write it."""
+        return {"to": self.to, "segments": self.segments, "multipliers": [str(p) for p in self.multipliers]}
+
+
+def least_rate(box: Box, work: int, capacity: int, most: int, groups: int = 1) -> tuple[Fraction, tuple[Leaf, ...]]:
+    """What an SM moves for each of its products, at least, with its proof; as much as `least_over_splits` says of all.
+
+    Parameters are those of `least_over_splits`. The rate times all products, rounded up, is that bound, or less by
+    some millionths where the proof would have too many leaves.
+
+    Examples
+    --------
+    >>> rate, leaves = least_rate(Box(8192, 8192, 8192), 2**39, 262144, 2**32)
+    >>> [(leaf.to, leaf.segments) for leaf in leaves]
+    [(34089916, 1), (642175631, 2), (1704410851, 9), (2983952492, 18), (3908622192, 27), (4294967296, 32)]
+    """
+    total = groups * work
+    wanted = _least_rate(box, work, capacity, most) * total
+    whole = -(-wanted.numerator // wanted.denominator)
+    for lost in (0, 1, *(whole >> bits for bits in range(32, 8, -4))):
+        rate = _just_above(whole - lost - 1, total)
+        leaves = rate_leaves(box, capacity, most, rate)
+        if leaves:
+            return rate, leaves
+    return Fraction(0), (Leaf(most, 1, (Fraction(1),) * 3),)
+
+
+def _just_above(elements: int, total: int) -> Fraction:
+    """A short fraction that times ``total`` is a little more than so many elements."""
+    bits = total.bit_length() + 40
+    return Fraction((max(elements, 0) << bits) // total + 1, 1 << bits)
+
+
+def rate_leaves(box: Box, capacity: int, most: int, rate: Fraction) -> tuple[Leaf, ...]:
+    """Leaves that prove a rate for every u up to ``most``, in ascending order; none where it takes too many."""
+
+    def proves(h: int, multipliers: tuple[Fraction, ...], v: int) -> bool:
+        def touched(u: int) -> Fraction:
+            return proved(box.limits(u), Fraction(u * u, box.overlap), multipliers) if u else Fraction(0)
+
+        size, longer = divmod(v, h)
+        total = (h - longer) * touched(size) + (longer * touched(size + 1) if longer else 0)
+        return total - (h - 1) * capacity >= rate * v
+
+    def good_at(v: int, h: int) -> bool:
+        return proves(h, _multipliers(box, v // h), v)
+
+    leaves: list[Leaf] = []
+    upper = most
+    while upper:
+        if len(leaves) == _MOST_LEAVES:
+            return ()
+        best = best_segments(box.touched, upper, capacity)[1]
+        h = _first(partial(good_at, upper), 1, best)
+        multipliers = _multipliers(box, upper // h)
+        if not proves(h, multipliers, upper):
+            return ()
+        lower = 0 if h == 1 else _first(partial(proves, h, multipliers), 1, upper)
+        if lower == upper:
+            return ()
+        leaves.append(Leaf(upper, h, multipliers))
+        upper = lower
+    return tuple(reversed(leaves))
+
+
+def _first(holds: Callable[[int], bool], low: int, high: int) -> int:
+    """The least number from which on something holds up to ``high``; ``high`` itself is not asked."""
+    while low < high:
+        middle = (low + high) // 2
+        low, high = (low, middle) if holds(middle) else (middle + 1, high)
+    return low
+
+
+def _multipliers(box: Box, u: int) -> tuple[Fraction, ...]:
+    """Short multipliers that prove nearly all that u products touch."""
+    _, best = least_sum(box.limits(u), Fraction(u * u, box.overlap))
+    return tuple(Fraction(round(p * (1 << _FEW_BITS)), 1 << _FEW_BITS) for p in best)

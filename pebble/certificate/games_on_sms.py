@@ -40,6 +40,7 @@ from typing import Any
 
 from .games import MAX_MOVES, Game, read_game
 from .reading import RefusedError, array, choice, equal, fields, fraction, integer, show, tagged, text
+from .splits import cheapest_split
 
 MAX_SMS = 64
 MAX_STEPS = 2_000_000  # of the search through sets of tasks
@@ -223,7 +224,7 @@ def _windows(game: Game, memories: Memories, proof: Any, at: str) -> Fraction:
     stored = sum(w for x, w in enumerate(weights) if updates[x] and game.is_output[x])
 
     def by_shares(size: int, shares: int, most: int) -> int:
-        return _cheapest(_entering(least, size), shares, min(most, tasks)) - initialised + stored
+        return cheapest_split(_entering(least, size), shares, min(most, tasks)) - initialised + stored
 
     sms, near = memories.sms, memories.near if memories.omega is not None else 1
     single = max(game.compulsory, by_shares(game.capacity * sms, 1, tasks))
@@ -318,18 +319,3 @@ def _entering(least: Sequence[int], size: int) -> list[int]:
     for p in range(1, tasks + 1):
         best.append(max(best[-1], least[p], *(best[p - r] + after[r] for r in range(1, p))))
     return best
-
-
-def _cheapest(value: Sequence[int], shares: int, most: int) -> int:
-    """The least sum over splits of all tasks into so many parts, none of more than ``most``."""
-    total = len(value) - 1
-    row: list[int | None] = [value[r] if r <= most else None for r in range(total + 1)]
-    for _ in range(shares - 1):
-        sums = (
-            [old + value[r] for r in range(min(most, t) + 1) if (old := row[t - r]) is not None]
-            for t in range(total + 1)
-        )
-        row = [min(result, default=None) for result in sums]
-    last = row[total]
-    assert last is not None  # the share was checked: all tasks find a place
-    return last

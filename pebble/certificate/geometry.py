@@ -84,20 +84,38 @@ def prove_by_means(bound: Fraction, limits: tuple[Fraction, ...], product: Fract
 
 
 def _none_below(box: Box, v: int, total: int, at: str) -> None:
-    """No whole a + b + c = total - 1 satisfies (*): a b c is largest where they are as equal as the limits allow.
+    """No whole a + b + c = total - 1 satisfies (*)."""
+    result = _most_equal(box, v, total - 1)
+    if result is not None and _enough(box, v, result):
+        a, b, c = result
+        raise RefusedError(at, f"{v} products may touch {a} + {b} + {c} values, less than {total}")
+
+
+def least_whole(box: Box, v: int) -> int:
+    """The least whole a + b + c that (*) allows, for few products: every sum from the least limits up is looked at."""
+    total = sum(map(ceil, box.least(v)))
+    while (result := _most_equal(box, v, total)) is None or not _enough(box, v, result):
+        total += 1
+    return total
+
+
+def _enough(box: Box, v: int, values: tuple[int, int, int]) -> bool:
+    a, b, c = values
+    return box.overlap * a * b * c >= v * v
+
+
+def _most_equal(box: Box, v: int, total: int) -> tuple[int, int, int] | None:
+    """Whole a, b, c of this sum within their limits whose product is largest: as equal as the limits allow.
 
     (One taken from a number that is above its limit and larger by two or more than another, given to that other, makes
     a larger product.)
     """
     low, middle, high = sorted(map(ceil, box.least(v)))
-    rest = total - 1
-    if low + middle + high > rest:
-        return
-    third = max(high, -(-rest // 3))
-    second = max(middle, -(-(rest - third) // 2))
-    first = rest - third - second
-    if box.overlap * first * second * third >= v * v:
-        raise RefusedError(at, f"{v} products may touch {first} + {second} + {third} values, less than {total}")
+    if low + middle + high > total:
+        return None
+    third = max(high, -(-total // 3))
+    second = max(middle, -(-(total - third) // 2))
+    return total - third - second, second, third
 
 
 def prove_redone(m: int, f: int, k: int, l: int, v: int, bound: Fraction, proof: Any, at: str) -> None:

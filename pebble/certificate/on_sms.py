@@ -1,4 +1,4 @@
-"""Lower bounds for P SMs with memories of S values each, however the work is split among them.
+"""Lower bounds for P SMs with memories of S values each, for any split of the work, or one with a limit for each SM.
 
 Loads L and stores W cross to slow memory, R values are copied from SM to SM; a copy costs omega times its hops. SMs may
 add to values in slow memory, a store each (atomic adds), so what begins at a value need not be loaded.
@@ -10,10 +10,13 @@ f(v) = h x(v / h) - (h - 1) S for the h that is best for v,
 
     L + W + R >= sum over SMs of f(v_p) - cells initialised and not stored.
 
-x is the least over the reals, concave, with x(0) = 0, so f(a) + f(b) >= f(a + b): with h segments best for a + b and
-alpha = h a / (a + b), ceil(alpha) segments of a and ceil(h - alpha) of b touch at least as much and have no more cuts.
-So no split of the work has less than f(V), all of it on one SM: the segment theorem with S. Values counted whole are
-not concave, so here a proof may not count them. Groups that share nothing add up.
+**Any split.** x is the least over the reals, concave, with x(0) = 0, so f(a) + f(b) >= f(a + b): with h segments best
+for a + b and alpha = h a / (a + b), ceil(alpha) segments of a and ceil(h - alpha) of b touch at least as much and have
+no more cuts. So no split of the work has less than f(V), all of it on one SM: the segment theorem with S. Values
+counted whole are not concave, so here a proof may not count them. Groups that share nothing add up.
+
+**A limit on the work of an SM**, in multiply-adds: the least of sum f(v_p) within it (`splits`), for a box that has all
+multiply-adds of the workload. Groups of g SMs as one memory do g times as many at most.
 
 **As one.** Leave out copies and second pebbles: the game is one of a single memory of P S, L + W at least its bound.
 Multipliers above 1 for what leaves and returns do not hold with atomic adds, for a partial sum then leaves for one
@@ -37,12 +40,14 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 from fractions import Fraction
-from math import floor
-from typing import Any
+from math import ceil, floor
+from typing import Any, NamedTuple
 
 from .lower import in_one_memory
 from .reading import RefusedError, array, choice, equal, fields, fraction, integer, tagged, text
-from .statement import ALIKE, Workload, without_initial
+from .segments import parts_of
+from .splits import by_rate, by_whole_numbers
+from .statement import ALIKE, Workload, chain_of, without_initial
 from .theorems import KernelClaim
 
 MAX_SMS = 100_000
@@ -52,7 +57,7 @@ FAMILIES = ("gemm", "ffn", "attention")
 def check_on_sms(stated: Workload, claim: dict[str, Any], at: str) -> str:
     """Check one claim of a lower bound on several SMs and say it in a sentence."""
     required = ("claim", "sms", "capacity_elements", "buffers", "elements", "bytes", "as_one", "groups")
-    fields(claim, at, required, ("program",))
+    fields(claim, at, required, ("program", "most_multiply_adds"))
     if stated.family not in FAMILIES:
         raise RefusedError("statement.workload.family", f"these theorems are about {', '.join(FAMILIES)}")
     workload = without_initial(stated)
@@ -60,6 +65,9 @@ def check_on_sms(stated: Workload, claim: dict[str, Any], at: str) -> str:
     capacity = integer(claim["capacity_elements"], f"{at}.capacity_elements", 3)
     buffers = claim["buffers"]
     kind = tagged(buffers, f"{at}.buffers", "kind", ("sm-local", "connected"))
+    total, most = _multiply_adds(workload), None
+    if "most_multiply_adds" in claim:
+        most = integer(claim["most_multiply_adds"], f"{at}.most_multiply_adds", -(-total // sms), total)
     fields(buffers, f"{at}.buffers", ("kind", *(("omega", "topology") if kind == "connected" else ())))
 
     single = _as_one(workload, sms * capacity, claim["as_one"], f"{at}.as_one")
@@ -70,7 +78,8 @@ def check_on_sms(stated: Workload, claim: dict[str, Any], at: str) -> str:
         size = integer(group["sms"], f"{where}.sms", 1, sms - 1)
         if size in result:
             raise RefusedError(f"{where}.sms", f"groups of {size} SMs are told of twice")
-        result[size] = max(single, _by_segments(workload, size * capacity, group["proof"], f"{where}.proof"))
+        grouped = _Grouped(-(-sms // size), size * capacity, None if most is None else min(total, size * most))
+        result[size] = max(single, _by_segments(workload, grouped, group["proof"], f"{where}.proof"))
 
     def of(size: int) -> int:
         if min(size, sms) not in result:
@@ -84,14 +93,29 @@ def check_on_sms(stated: Workload, claim: dict[str, Any], at: str) -> str:
             if buffers["topology"] != "ring":
                 raise RefusedError(f"{at}.program", f"multipliers are for a ring, not for {buffers['topology']}")
             value = _ring(sms, fraction(buffers["omega"], f"{at}.buffers.omega"), of, claim["program"], f"{at}.program")
-    elements, total = floor(value), floor(value * workload.narrow) + workload.bytes_of(0)
+    elements, moved = floor(value), floor(value * workload.narrow) + workload.bytes_of(0)
     equal(claim["elements"], elements, f"{at}.elements", "elements moved, at least")
-    equal(claim["bytes"], total, f"{at}.bytes", "bytes moved, at least")
+    equal(claim["bytes"], moved, f"{at}.bytes", "bytes moved, at least")
+    split = "however the work is split" if most is None else f"none of which does more than {most:,} multiply-adds"
     return (
-        f"every schedule of {stated.label} on {sms} SMs that hold at most {capacity:,} values each ({said}), however "
-        f"the work is split, costs at least {elements:,} elements, {total:,} bytes (atomic adds allowed, nothing "
-        "computed again)"
+        f"every schedule of {stated.label} on {sms} SMs that hold at most {capacity:,} values each ({said}), {split}, "
+        f"costs at least {elements:,} elements, {moved:,} bytes (atomic adds allowed, nothing computed again)"
     )
+
+
+class _Grouped(NamedTuple):
+    """So many memories, what each holds, and the multiply-adds that each does at most; None for any split."""
+
+    memories: int
+    capacity: int
+    most: int | None
+
+
+def _multiply_adds(workload: Workload) -> int:
+    if not workload.linked:
+        return parts_of(workload)["product"].products
+    _, k, _, l, cells = chain_of(workload)
+    return workload.groups * cells * (workload.streams * k + l)
 
 
 def _ring(sms: int, omega: Fraction, of: Callable[[int], int], program: Any, at: str) -> Fraction:
@@ -121,12 +145,26 @@ def _as_one(workload: Workload, capacity: int, proof: Any, at: str) -> int:
     return workload.groups * in_one_memory(workload, capacity, proof, at)
 
 
-def _by_segments(workload: Workload, capacity: int, proof: Any, at: str) -> int:
-    tagged(proof, at, "theorem", ("segments",))
-    for number, share in enumerate(array(proof.get("shares"), f"{at}.shares", 1, 2)):
-        if type(share) is not dict or set(share) != {"products", "segments", "touched", "multipliers"}:
-            raise RefusedError(f"{at}.shares[{number}]", "several SMs need a proof over the reals, which is concave")
-    return workload.groups * KernelClaim(workload, ALIKE, capacity).moves(proof, at, ("segments",))
+def _by_segments(workload: Workload, grouped: _Grouped, proof: Any, at: str) -> int:
+    theorem = tagged(proof, at, "theorem", ("segments", "segments at a rate", "segments of whole numbers"))
+    if theorem == "segments":
+        for number, share in enumerate(array(proof.get("shares"), f"{at}.shares", 1, 2)):
+            if type(share) is not dict or set(share) != {"products", "segments", "touched", "multipliers"}:
+                raise RefusedError(f"{at}.shares[{number}]", "for several SMs a proof must be over the reals")
+        return workload.groups * KernelClaim(workload, ALIKE, grouped.capacity).moves(proof, at, ("segments",))
+    forms = parts_of(workload)
+    part = forms[choice(proof.get("form"), f"{at}.form", tuple(forms))]
+    free = part.cells - part.more
+    limited = grouped.most is not None and workload.groups * part.products == _multiply_adds(workload)
+    if theorem == "segments of whole numbers":
+        # groups share nothing; a limit is one on all of them together
+        limit = grouped.most if limited and workload.groups == 1 and grouped.most is not None else part.products
+        touched = by_whole_numbers(part.box, part.products, grouped.memories, limit, grouped.capacity, proof, at)
+        return workload.groups * (touched - free)
+    if not limited or grouped.most is None:
+        raise RefusedError(f"{at}.theorem", "this theorem needs a limit on the multiply-adds of an SM, in a box of all")
+    rate = by_rate(part.box, grouped.most, grouped.capacity, proof, at)
+    return ceil(rate * _multiply_adds(workload)) - workload.groups * free
 
 
 def _connected(buffers: dict[str, Any], sms: int, of: Callable[[int], int], at: str) -> tuple[Fraction, str]:

@@ -1,19 +1,20 @@
-"""Certificates for several SMs: of bounds of workloads, any split of the work, and of games."""
+"""Certificates for several SMs: of bounds of workloads, for any split of the work or balanced, and of games."""
 
 from __future__ import annotations
 
 import json
 from dataclasses import replace
 from fractions import Fraction
-from math import floor
+from math import ceil, floor
 from pathlib import Path
 from typing import Any
 
 from pebble.bounds.accounting import Accounting, bytes_at_least, lower_bound
 from pebble.bounds.groupings import Grouping, best_program, groupings
 from pebble.bounds.line_search import LineBound
-from pebble.bounds.memories import of_sms
+from pebble.bounds.memories import grouped_bound, of_sms
 from pebble.bounds.segments import Piece, Segments
+from pebble.bounds.splits import TINY, least_over_splits, least_over_whole, least_rate
 from pebble.bounds.task_splits import least_split, search_order
 from pebble.bounds.task_windows import fewest_touched
 from pebble.certificate import FORMAT, VERSION, RefusedError
@@ -24,28 +25,33 @@ from pebble.game.buffer_model import BufferModel
 from pebble.proof.certificate import checked, workload_statement, write_certificate
 from pebble.proof.optimum import game_statement
 from pebble.solvers.result import SolveResult
+from pebble.units import ceil_div
 
 _MOST_TASKS = 1000
 _LARGEST_WINDOW = 24
 
 
-def sm_certificate(accounting: Accounting, capacity: int, buffers: BufferModel) -> dict[str, Any]:
-    """The certificate of what is proved of a workload on several SMs, however its work is split.
+def sm_certificate(
+    accounting: Accounting, capacity: int, buffers: BufferModel, most: int | None = None
+) -> dict[str, Any]:
+    """The certificate of what is proved of a workload on several SMs.
 
     Parameters
     ----------
-    given : Accounting
+    accounting : Accounting
         Of a Gemm, Ffn or Attention.
     capacity : int
         S, values that one SM holds, at least 3.
     buffers : BufferModel
         Sm-local or connected, on two SMs at least.
+    most : int, optional
+        Also what is proved where no SM does more multiply-adds: a second claim.
 
     Returns
     -------
     dict
-        It has passed the checker. Its bound is that of `buffer_lower_bound` for any split, or less where that counts
-        whole values: for problems of a few hundred products.
+        It has passed the checker. Its bounds are those of `buffer_lower_bound`; of a limit on the multiply-adds of an
+        SM a few millionths less where the proof would be too long.
 
     Raises
     ------
@@ -56,32 +62,65 @@ def sm_certificate(accounting: Accounting, capacity: int, buffers: BufferModel) 
     """
     if buffers.memories < 2:
         raise InputError(f"--certificate: got buffers {buffers}, expected sm-local or connected, on several SMs.")
-    spec, sms = of_sms(accounting), buffers.sms
+    spec = of_sms(accounting)
+    limits = (None,) if most is None else (None, most)
+    claims = [_sm_claim(spec, capacity, buffers, limit) for limit in limits]
+    statement = {"workload": workload_statement(accounting.workload)}
+    return checked({"format": FORMAT, "version": VERSION, "statement": statement, "claims": claims})
+
+
+def _sm_claim(spec: Accounting, capacity: int, buffers: BufferModel, most: int | None) -> dict[str, Any]:
+    """One claim, for any split or with a limit on the multiply-adds of an SM."""
+    sms = buffers.sms
     single, proof = _as_one(spec, sms * capacity)
     model: dict[str, Any] = {"kind": buffers.kind}
     cases = groupings(buffers.net) if buffers.kind == "connected" else (Grouping(1, (Fraction(0),)),)
-    arcs = {grouping.sms: _single_memory(spec, grouping.sms * capacity) for grouping in cases if grouping.sms < sms}
-    result = {sms: single, **{size: max(single, spec.groups * proof.elements) for size, proof in arcs.items()}}
-    value, multipliers = best_program([result[grouping.sms] for grouping in cases], cases, buffers.omega)
-    used = {grouping.sms: y for grouping, y in zip(cases, multipliers, strict=True) if y}
+    values = [grouped_bound(spec, capacity, sms, case.sms, most, single) for case in cases]
+    _, multipliers = best_program(values, cases, buffers.omega)
+    used = {case.sms: y for case, y in zip(cases, multipliers, strict=True) if y}
     if buffers.kind == "connected":
         model |= {"omega": str(buffers.omega), "topology": buffers.topology}
     ring = buffers.kind == "connected" and buffers.topology == "ring"
-    best = {size: proof for size, proof in sorted(arcs.items()) if not ring or size == 1 or size in used}
+    sizes = sorted(case.sms for case in cases if case.sms < sms and (not ring or case.sms == 1 or case.sms in used))
+    arcs = {size: _grouped(spec, capacity, sms, size, most) for size in sizes}
+    result = {sms: single, **{size: max(single, elements) for size, (elements, _) in arcs.items()}}
+    value = sum((y * result[size] for size, y in used.items()), Fraction(0))
     claim = {
         "claim": "lower bound on SMs",
         "sms": sms,
         "capacity_elements": capacity,
         "buffers": model,
+        **({} if most is None else {"most_multiply_adds": most}),
         "elements": floor(value),
         "bytes": floor(spec.workload.narrowest_bytes * value) + bytes_at_least(spec.workload, 0),
         "as_one": proof,
-        "groups": [{"sms": size, "proof": proof.claim()} for size, proof in best.items()],
+        "groups": [{"sms": size, "proof": proof} for size, (_, proof) in arcs.items()],
     }
     if ring:
         claim["program"] = [{"sms": size, "multiplier": str(y)} for size, y in used.items()]
-    statement = {"workload": workload_statement(accounting.workload)}
-    return checked({"format": FORMAT, "version": VERSION, "statement": statement, "claims": [claim]})
+    return claim
+
+
+def _grouped(problem: Accounting, capacity: int, sms: int, group: int, most: int | None) -> tuple[int, dict[str, Any]]:
+    """What memories of so many SMs each move, and the proof of it that says most: over the reals if that is as much."""
+    room, memories, groups = group * capacity, ceil_div(sms, group), problem.groups
+    real = _single_memory(problem, room)
+    results: list[tuple[int, dict[str, Any]]] = [(groups * real.elements, real.claim())]
+    multiply_adds = problem.workload.multiply_adds
+    for piece in problem.of(Piece):
+        free, form = groups * (piece.initialised - piece.added), {"form": piece.form}
+        limit = None
+        if most is not None and groups * piece.work == multiply_adds:
+            limit = min(multiply_adds, group * most)
+        if piece.work <= TINY:
+            whole = least_over_whole(piece.box, piece.work, room, memories, limit, groups)
+            results.append((whole - free, {"theorem": "segments of whole numbers", **form}))
+        wanted = least_over_splits(piece.box, piece.work, room, memories, limit, groups) - free
+        if limit is not None and wanted > max(elements for elements, _ in results):
+            rate, leaves = least_rate(piece.box, piece.work, room, limit, groups)
+            proof = {"theorem": "segments at a rate", **form, "rate": str(rate)}
+            results.append((ceil(rate * multiply_adds) - free, proof | {"leaves": [leaf.to_json() for leaf in leaves]}))
+    return max(results, key=lambda result: result[0])
 
 
 def _as_one(problem: Accounting, capacity: int) -> tuple[int, dict[str, Any]]:

@@ -257,7 +257,7 @@ class SmBound(Report):
         return {**self.answer, **copy_price, "notes": list(self.notes)}
 
     def certificate(self) -> dict[str, Any]:
-        """The proof of the bound for any split as data that `pebble.verify` checks without this program's bounds.
+        """The proofs of both bounds, for any split and balanced, as data that `pebble.verify` checks by itself.
 
         Raises
         ------
@@ -268,7 +268,8 @@ class SmBound(Report):
         """
         from pebble.proof.on_sms import sm_certificate
 
-        return sm_certificate(accounting(self.workload), self.answer["capacity"]["elements"], self.buffers)
+        share = balanced_share(self.workload, self.buffers.sms)
+        return sm_certificate(accounting(self.workload), self.answer["capacity"]["elements"], self.buffers, share)
 
     def certify(self, path: str | Path) -> dict[str, Any]:
         """Write `certificate` to a file, and return it."""
