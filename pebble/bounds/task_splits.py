@@ -35,7 +35,7 @@ class Split(NamedTuple):
 
 
 @lru_cache(maxsize=64)
-def least_split(game: Game, sms: int, most: int, copies: bool) -> Split:
+def least_split(game: Game, sms: int, most: int, copies: bool, parts: int = 1) -> Split:
     """Weight that loads, stores and copies move at least when no SM does more than ``most`` tasks.
 
     Parameters
@@ -48,6 +48,8 @@ def least_split(game: Game, sms: int, most: int, copies: bool) -> Split:
         Tasks of an SM; P times as many are all tasks at least.
     copies : bool
         Whether values may be copied from SM to SM.
+    parts : int
+        Of so many parts of the steps allowed it takes one: of several such questions about a game.
 
     Examples
     --------
@@ -59,7 +61,7 @@ def least_split(game: Game, sms: int, most: int, copies: bool) -> Split:
         return Split(game.compulsory, (0,) * len(game.tasks))
     if len(game.tasks) > _MOST_TASKS:
         return Split(game.compulsory, ())
-    return _Splits(game, sms, most, copies).least()
+    return _Splits(game, sms, most, copies, _MOST_STEPS // parts).least()
 
 
 class _OutOfStepsError(Exception):
@@ -82,11 +84,11 @@ def search_order(game: Game) -> list[int]:
 class _Splits:
     """A search for the split that costs least beyond what is compulsory."""
 
-    def __init__(self, game: Game, sms: int, most: int, copies: bool) -> None:
+    def __init__(self, game: Game, sms: int, most: int, copies: bool, most_steps: int) -> None:
         self.compulsory, self.order = game.compulsory, search_order(game)
         self.tasks = [(game.tasks[t].target, (*{*game.tasks[t].operands, game.tasks[t].target},)) for t in self.order]
         self.at = [0] * len(self.order)
-        self.sms, self.most, self.steps = sms, most, 0
+        self.sms, self.most, self.steps, self.most_steps = sms, most, 0, most_steps
         self.extra = [_extra(game, x, sms, copies) for x in range(game.size)]
         self.counts = [0] * sms
         self.touched, self.updated = [0] * game.size, [0] * game.size  # by which SMs, as bits
@@ -108,7 +110,7 @@ class _Splits:
         if place == len(self.tasks):
             return True
         self.steps += 1
-        if self.steps > _MOST_STEPS:
+        if self.steps > self.most_steps:
             raise _OutOfStepsError
         target, needs = self.tasks[place]
         touched, updated, extra = self.touched, self.updated, self.extra

@@ -20,6 +20,12 @@ The SMs as one memory of P S, without their copies, play the game of one memory:
 with one SM of P S, and what is compulsory. A copy costs min(omega, 1) at least. In clusters of c SMs, which no copy
 leaves, ceil(P / c) memories of c S stand for the one.
 
+**Groups.** Any groups of g SMs are ceil(P / g) memories of g S, with g times the tasks: loads, stores and the copies
+that cross are at least the bound B_g of these, by windows and by their split. Averaged over the ways to cut a net into
+such groups, of the hops of a kind a share r_g crosses at most (see `on_sms` for a ring; from half to half a copy takes
+two hops). With multipliers y_g >= 0 that add up to 1 at most, and sum of y_g r_g <= omega for each kind,
+the cost is at least the sum of y_g B_g.
+
 **Split.** Where an SM may do so many tasks, however much it holds. Of an input, each SM that touches it loads it or
 gets a copy, and one of them loads it. A cell that u SMs update leaves u - 1 times unfinished: by a copy, or by a store
 and a load of its own, for an update leaves no copy elsewhere. Another SM that uses a computed value loads it or gets a
@@ -32,7 +38,7 @@ and leaving a part of a split where it has as many.
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from math import ceil
@@ -62,6 +68,26 @@ class Memories:
     def near(self) -> int:
         """SMs that reach each other, at most."""
         return min(self.sms, int(self.net.removeprefix("cluster-"))) if self.net.startswith("cluster-") else self.sms
+
+    def taken_together(self, group: int, tasks: int) -> Memories:
+        """Groups of so many SMs as one memory each; without copies where none goes from group to group."""
+        apart = self.omega is None or (group > 1 and group == self.near < self.sms)
+        net = "" if apart else "all-to-all"
+        return Memories(-(-self.sms // group), None if apart else self.omega, net, min(tasks, group * self.most))
+
+    def crossing(self, group: int, at: str) -> tuple[Fraction, ...]:
+        """Of the hops of each kind, the share that crosses between groups of so many SMs, at most."""
+        none, half, every = Fraction(0), Fraction(1, 2), Fraction(1)
+        shares: dict[int, tuple[Fraction, ...]]
+        if self.net == "ring":
+            return (Fraction(-(-self.sms // group), self.sms) if group < self.sms else none,)
+        if self.net == "partitions-2":  # hops within a half, and from half to half
+            shares = {1: (every, half), self.sms // 2: (none, half), self.sms: (none, none)}
+        else:
+            shares = {1: (every,), self.near: (none,), self.sms: (none,)}
+        if group not in shares:
+            raise RefusedError(at, f"nothing is known of groups of {group} SMs of {self.net}")
+        return shares[group]
 
     def hops(self, a: int, b: int) -> int | None:
         """Between two SMs; None where no copy is possible."""
@@ -207,7 +233,7 @@ def _check_compute(
 
 def _windows(game: Game, memories: Memories, proof: Any, at: str) -> Fraction:
     """What every pebbling costs at least; ``touched``: x(1), x(2), ..., the last holds for more tasks too."""
-    fields(proof, at, ("method", "touched"), ("split",))
+    fields(proof, at, ("method", "touched"), ("split", "groups"))
     choice(proof["method"], f"{at}.method", ("windows",))
     tasks, weights = len(game.tasks), game.weights
     spec = array(proof["touched"], f"{at}.touched", 1, min(tasks, MAX_WINDOW))
@@ -223,20 +249,47 @@ def _windows(game: Game, memories: Memories, proof: Any, at: str) -> Fraction:
     initialised = sum(w for x, w in enumerate(weights) if updates[x] and not game.is_input[x])
     stored = sum(w for x, w in enumerate(weights) if updates[x] and game.is_output[x])
 
-    def by_shares(size: int, shares: int, most: int) -> int:
-        return cheapest_split(_entering(least, size), shares, min(most, tasks)) - initialised + stored
+    def by_shares(group: int) -> int:
+        grouped = memories.taken_together(group, tasks)
+        return cheapest_split(_entering(least, game.capacity * group), grouped.sms, grouped.most) - initialised + stored
 
-    sms, near = memories.sms, memories.near if memories.omega is not None else 1
-    single = max(game.compulsory, by_shares(game.capacity * sms, 1, tasks))
-    every = max(single, by_shares(game.capacity, sms, memories.most))
+    sms = memories.sms
+    single = max(game.compulsory, by_shares(sms))
+    every = max(single, by_shares(1))
     if "split" in proof:
         every = max(every, _split(game, memories, proof["split"], f"{at}.split"))
     if memories.omega is None:
+        if "groups" in proof:
+            raise RefusedError(f"{at}.groups", "without copies each SM is a group of its own")
         return Fraction(every)
-    slow = max(single, by_shares(game.capacity * near, -(-sms // near), memories.most * near))
-    w = min(memories.omega, Fraction(1))
-    unit = memories.omega.denominator
-    return Fraction(ceil(unit * ((1 - w) * slow + w * every)), unit)
+    unit, w = memories.omega.denominator, min(memories.omega, Fraction(1))
+    value = (1 - w) * max(single, by_shares(memories.near)) + w * every
+    if "groups" in proof:
+        value = _grouped(game, memories, (single, every), by_shares, proof["groups"], f"{at}.groups")
+    return Fraction(ceil(unit * value), unit)
+
+
+def _grouped(
+    game: Game, memories: Memories, ends: tuple[int, int], by_shares: Callable[[int], int], proof: Any, at: str
+) -> Fraction:
+    """What multipliers prove; ``ends``: the bounds of all SMs as one memory, and of each."""
+    used: list[tuple[Fraction, int, int]] = []
+    for number, spec in enumerate(array(proof, at, 1, 4)):
+        where = f"{at}[{number}]"
+        fields(spec, where, ("sms", "multiplier"), ("split",))
+        group = integer(spec["sms"], f"{where}.sms", 1, memories.sms)
+        bound = max(ends[0], by_shares(group))
+        if "split" in spec:
+            grouped = memories.taken_together(group, len(game.tasks))
+            bound = max(bound, _split(game, grouped, spec["split"], f"{where}.split"))
+        used.append((fraction(spec["multiplier"], f"{where}.multiplier"), group, bound))
+    every = max(ends[1], *(bound for _, _, bound in used))  # what crosses between groups goes from SM to SM
+    crossing = [[y * rate for rate in memories.crossing(group, at)] for y, group, _ in used]
+    if sum(y for y, _, _ in used) > 1:
+        raise RefusedError(at, "the multipliers add up to more than a load costs")
+    if memories.omega is None or any(sum(rates) > memories.omega for rates in zip(*crossing, strict=True)):
+        raise RefusedError(at, "a hop is charged more than it costs")
+    return sum((y * (every if group == 1 else bound) for y, group, bound in used), Fraction(0))
 
 
 def _split(game: Game, memories: Memories, proof: Any, at: str) -> int:

@@ -15,7 +15,7 @@ from pebble.bounds.line_search import LineBound
 from pebble.bounds.memories import grouped_bound, of_sms
 from pebble.bounds.segments import Piece, Segments
 from pebble.bounds.splits import TINY, least_over_splits, least_over_whole, least_rate
-from pebble.bounds.task_splits import least_split, search_order
+from pebble.bounds.task_splits import search_order
 from pebble.bounds.task_windows import fewest_touched
 from pebble.certificate import FORMAT, VERSION, RefusedError
 from pebble.certificate.games_on_sms import MAX_SMS, windows_bound
@@ -24,7 +24,8 @@ from pebble.game import Game
 from pebble.game.buffer_model import BufferModel
 from pebble.proof.certificate import checked, workload_statement, write_certificate
 from pebble.proof.optimum import game_statement
-from pebble.solvers.result import SolveResult
+from pebble.solvers.lower import bound_for_several
+from pebble.solvers.result import Problem, SolveResult
 from pebble.units import ceil_div
 
 _MOST_TASKS = 1000
@@ -176,20 +177,38 @@ def game_certificate(game: Game, capacity: int, result: SolveResult, most: int |
     while len(touched) > 1 and touched[-1] == touched[-2]:  # the last goes on
         touched.pop()
     proof: dict[str, Any] = {"method": "windows", "touched": touched}
-    split = least_split(game, buffers.sms, memories["most_tasks"], buffers.copies_pay)
-    if game.compulsory < split.weight:
-        proof["split"] = {"weight": split.weight, "order": search_order(game)}
     claims: list[dict[str, Any]] = []
     if result.pebbling is not None:
         moves = [move.to_json() for move in result.moves]
         claims.append({"claim": "pebbling", "cost": str(Fraction(result.pebbling.cost)), "moves": moves})
-    stated = json.loads(json.dumps(statement))
-    try:
-        bound = windows_bound(stated, proof)
-    except RefusedError:  # all splits are more than the checker tries: without them
-        proof.pop("split", None)
-        bound = windows_bound(stated, proof)
+    problem = Problem(game, capacity, 0, buffers, memories["most_tasks"])
+    proof, bound = _best_windows(json.loads(json.dumps(statement)), proof, problem)
     claims.append({"claim": "no cheaper pebbling", "cost": str(bound), "proof": proof})
     document = checked({"format": FORMAT, "version": VERSION, "statement": statement, "claims": claims})
     write_certificate(document, path)
     return document
+
+
+def _best_windows(statement: Any, proof: dict[str, Any], problem: Problem) -> tuple[dict[str, Any], Fraction]:
+    """The proof that says most, of those that the checker gets through: with splits, and with groups of SMs."""
+    game, several, order = problem.game, bound_for_several(problem), search_order(problem.game)
+    splits = {
+        case.sms: {"weight": weight, "order": order} for case, _, weight in several.groups if weight > game.compulsory
+    }
+    one: dict[str, Any] = {"split": splits[1]} if 1 in splits else {}
+    groups: list[dict[str, Any]] = [{"sms": case.sms, "multiplier": str(y)} for case, y, _ in several.groups if y]
+    if problem.buffers.kind == "sm-local" or problem.buffers.net.uniform:  # they say nothing more there
+        groups = []
+    within = [group | ({"split": splits[size]} if 1 < (size := group["sms"]) in splits else {}) for group in groups]
+    tried = [one | {"groups": within}, {"groups": within}, one | {"groups": groups}, one] if groups else [one]
+    best, bound = proof, windows_bound(statement, proof)
+    for more in tried:
+        try:
+            value = windows_bound(statement, proof | more)
+        except RefusedError:  # all splits are more than the checker tries
+            continue
+        if value > bound:
+            best, bound = proof | more, value
+        if more == tried[0]:
+            break
+    return best, bound

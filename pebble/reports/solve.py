@@ -100,7 +100,8 @@ class GameRules:
             return self.most_tasks
         if self.tasks_per_sm is not None:
             raise InputError("--balanced: got --tasks-per-sm beside it, expected one of them.")
-        return None if self.buffers is None else ceil_div(tasks, 2 if self.sms is None else int(self.sms))
+        memories = self.memories
+        return None if memories is None else ceil_div(tasks, memories.sms)
 
     @property
     def most_tasks(self) -> int | None:

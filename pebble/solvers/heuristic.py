@@ -80,8 +80,8 @@ def _share(best: Incumbent) -> None:
     _offer(best, common_schedules(game, sms))
     if most is None or best.stopped:
         return
-    bound, _, _, name = bound_for_several(problem)
-    best.raise_lower(ceil(bound * best.unit), name)
+    bound = bound_for_several(problem)
+    best.raise_lower(ceil(bound.cost * best.unit), bound.name)
     # the split that is best without copies is a start with them too
     for at in dict.fromkeys(least_split(game, sms, most, copies).sms for copies in (False, problem.buffers.copies_pay)):
         if at and not best.stopped:

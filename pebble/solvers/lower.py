@@ -6,14 +6,16 @@ open. The former hold in the game at hand.
 One memory: what is compulsory; the windows of :mod:`pebble.bounds.task_windows`; for a GEMM, equation (2) of
 `pebble bound`. Several, with S per SM, L + W for loads plus stores, R for weight copied (each copy at least one hop):
 
-- compulsory and the pooled segment bound: L + W >= B_pool, since a game of P memories is one of a pooled memory;
-  with clusters of c SMs it is one of ceil(P / c) memories of c S.
-- B_sum: an SM that does r tasks sees at least E(r) weight enter (loaded, copied in or initialised there), by the
-  windows of its own tasks and its own memory. A value is initialised once in all, so L + W + R >= min over splits of
-  the tasks (sum of E(r_p)) - initialised + stores of outputs.
-- The least split of the tasks (:mod:`pebble.bounds.task_splits`), where an SM may do so many: it knows no S, but that
-  both SMs need what tasks on both touch.
-- With w = min(omega, 1) and D = omega * hops >= w R: cost >= L + W + w R >= (1 - w) max(L + W bounds) + w B_sum.
+- One memory of P S: what is compulsory and the segment bound, for L + W.
+- Groups of g SMs as one memory each (`pebble.bounds.groupings`): L + W and the copies that cross from group to group
+  are at least what windows say, and what the least split of the tasks says.
+
+  - Windows: a group that does r tasks sees at least E(r) weight enter (loaded, copied in or initialised there). A value
+    is initialised once in all, so the least sum of E(r_p) over splits, - initialised + stores of outputs.
+  - The least split (:mod:`pebble.bounds.task_splits`), where an SM may do so many tasks: it knows no S, but that all
+    groups need what tasks on all of them touch. Between clusters there are no copies.
+- The cost is at least the best sum of these inequalities, a linear program. Where all SMs are one hop apart it is, with
+  w = min(omega, 1), (1 - w) times the first and w times that of each SM alone.
 """
 
 from __future__ import annotations
@@ -22,8 +24,10 @@ import threading
 from collections.abc import Iterator
 from fractions import Fraction
 from math import ceil
+from typing import NamedTuple
 
 from pebble.bounds import Piece
+from pebble.bounds.groupings import Grouping, best_program, groupings
 from pebble.bounds.splits import cheapest_split
 from pebble.bounds.task_splits import least_split
 from pebble.bounds.task_windows import entries, segment_bound
@@ -31,6 +35,7 @@ from pebble.game import Game
 from pebble.solvers.gemm_shape import recognise
 from pebble.solvers.result import Incumbent, Problem
 from pebble.system.isolation import Library, solve_in_worker
+from pebble.units import ceil_div
 
 
 def simple_bounds(problem: Problem) -> Iterator[tuple[int, str]]:
@@ -40,8 +45,8 @@ def simple_bounds(problem: Problem) -> Iterator[tuple[int, str]]:
     if buffers.memories == 1:
         yield best_simple_bound(game, problem.capacity)
     else:
-        bound, _, _, name = bound_for_several(problem, splits=False)
-        yield ceil(bound * buffers.omega.denominator), name
+        several = bound_for_several(problem, splits=False)
+        yield ceil(several.cost * buffers.omega.denominator), several.name
 
 
 def best_simple_bound(game: Game, capacity: int) -> tuple[int, str]:
@@ -54,29 +59,64 @@ def best_simple_bound(game: Game, capacity: int) -> tuple[int, str]:
     return max(results, key=lambda x: x[0])  # the first of equals
 
 
-def bound_for_several(problem: Problem, splits: bool = True) -> tuple[Fraction, int, int, str]:
-    """The bound on the cost, on L + W, on L + W + R, and the name of what gives the first.
+class SeveralBound(NamedTuple):
+    """What is proved of a game on several SMs."""
 
-    With ``splits`` the least split of the tasks too, which may take a second.
+    cost: Fraction
+    slow: int
+    """Of loads + stores."""
+    everything: int
+    """Of loads + stores + weight copied."""
+    name: str
+    groups: tuple[tuple[Grouping, Fraction, int], ...]
+    """The ways to group the SMs: each with its multiplier, and what the least split between such groups costs."""
+
+
+def bound_for_several(problem: Problem, splits: bool = True) -> SeveralBound:
+    """The best sum of the inequalities of all groupings of the SMs.
+
+    With ``splits`` the least split of the tasks too, which may take a second for each grouping.
     """
-    game, capacity, buffers = problem.game, problem.capacity, problem.buffers
-    sms, tasks = buffers.memories, len(game.tasks)
-    most = tasks if problem.most_tasks_per_sm is None else problem.most_tasks_per_sm
+    buffers, joined = problem.buffers, problem.buffers.kind == "connected"
+    cases = groupings(buffers.net) if joined else (Grouping(1, (Fraction(0),)),)
+    pooled = best_simple_bound(problem.game, problem.capacity * buffers.memories)[0]
+    windows = [max(pooled, _by_windows(problem, case)) for case in cases]
+    least = [_by_split(problem, case, len(cases)) if splits else 0 for case in cases]
+    values = list(map(max, windows, least))
+    values[-1] = max(values)  # what crosses between groups goes from SM to SM
+    cost, multipliers = best_program(values, cases, buffers.omega)
+    split = any(y and value > low for y, value, low in zip(multipliers, values, windows, strict=True))
+    name = f"bound per {'split' if split else 'SM'}"
+    if len(cases) > 2:
+        name = "program over groups of SMs"
+    elif joined:
+        name = f"pooled bound and {name}"
+    return SeveralBound(cost, values[0], values[-1], name, tuple(zip(cases, multipliers, least, strict=True)))
+
+
+def _limit(problem: Problem, group: int) -> tuple[int, int]:
+    """Groups of so many SMs, and the tasks of one at most."""
+    tasks, most = len(problem.game.tasks), problem.most_tasks_per_sm
+    return ceil_div(problem.buffers.memories, group), tasks if most is None else min(tasks, group * most)
+
+
+def _by_windows(problem: Problem, case: Grouping) -> int:
+    """What enters the groups as one memory each; 0 for all in one, which has bounds of its own."""
+    game, (groups, most) = problem.game, _limit(problem, case.sms)
+    if groups == 1:
+        return 0
     initialised = sum(w for i, w in enumerate(game.weights) if game.updates[i] and not game.is_input[i])
     stores = sum(w for i, w in enumerate(game.weights) if game.updates[i] and game.is_output[i])
+    return cheapest_split(entries(game, problem.capacity * case.sms), groups, most) - initialised + stores
 
-    def by_sms(size: int, groups: int, most: int) -> int:
-        return cheapest_split(entries(game, size), groups, most) - initialised + stores
 
-    pooled, per_sm = best_simple_bound(game, capacity * sms)[0], by_sms(capacity, sms, most)
-    split = least_split(game, sms, most, buffers.copies_pay).weight if splits else 0
-    everything = max(pooled, per_sm, split)
-    name = "bound per split" if split > max(pooled, per_sm) else "bound per SM"
-    if buffers.kind == "sm-local":
-        return Fraction(everything), everything, everything, name
-    group, share = buffers.net.group, min(buffers.omega, Fraction(1))
-    slow = pooled if group == sms else max(pooled, by_sms(capacity * group, -(-sms // group), most * group))
-    return (1 - share) * slow + share * everything, slow, everything, f"pooled bound and {name}"
+def _by_split(problem: Problem, case: Grouping, cases: int) -> int:
+    """What every split of the tasks among the groups costs, by copies too where some cross from group to group."""
+    groups, most = _limit(problem, case.sms)
+    if groups == 1:
+        return 0
+    copies, parts = problem.buffers.copies_pay and any(case.rates), 1 if case.sms == 1 or cases <= 3 else cases
+    return least_split(problem.game, groups, most, copies, parts).weight
 
 
 _PATIENCE_SECONDS = 0.5  # a solver that is done by then is left alone

@@ -148,6 +148,68 @@ def test_the_least_split_is_checked(omega: str | None, optimum: int, tmp_path: P
         check(document)
 
 
+GROUPED = [
+    ("ring", 6, "1/4", "gemm", {"m": 2, "n": 2, "k": 2}, "15"),
+    ("cluster-2", 4, "1/8", "ffn", {"tokens": 2, "d_model": 2, "hidden": 1}, "65/4"),
+    ("partitions-2", 4, "1/2", "gemm", {"m": 2, "n": 2, "k": 2}, "18"),
+]
+
+
+@pytest.mark.parametrize(("net", "sms", "omega", "family", "sizes", "proved"), GROUPED)
+def test_groups_of_sms_are_checked(
+    net: str, sms: int, omega: str, family: str, sizes: dict[str, int], proved: str, tmp_path: Path
+) -> None:
+    """Arcs, clusters, halves as one memory each, with a split of their own: more than all as one and each alone."""
+    buffers = BufferModel("connected", sms, Fraction(omega), net)
+    options: dict[str, Any] = {"buffers": buffers, "balanced": True, "solver": "heuristic", "time_limit": 600}
+    result = pebble.solve(family, 3, **sizes, **options)
+    document = json.loads(json.dumps(result.certify(tmp_path / "c.json")))
+    claim = document["claims"][-1]
+    assert result.most_tasks == -(-len(result.game.tasks) // sms)
+    assert claim["cost"] == proved and result.lower_bound >= Fraction(proved)
+    bare = {key: claim["proof"][key] for key in ("method", "touched")}
+    assert windows_bound(document["statement"], bare) < Fraction(proved)
+    del document["claims"][0]  # of the pebbling: what it costs would be said of the mutants as well
+
+    for what, mutant in mutations(document):
+        try:
+            check(mutant)
+        except RefusedError:
+            continue
+        after = mutant["claims"][0]
+        assert Fraction(after["cost"]) == windows_bound(mutant["statement"], after["proof"]), what
+        if mutant["statement"] == document["statement"]:
+            assert Fraction(after["cost"]) == Fraction(proved), what
+
+    def refused(change: list[dict[str, Any]], why: str) -> None:
+        other = copy.deepcopy(document)
+        other["claims"][0]["proof"]["groups"] = change
+        with pytest.raises(RefusedError, match=why):
+            check(other)
+
+    groups = claim["proof"]["groups"]
+    refused([{"sms": sms, "multiplier": "1"}, *groups], "more than a load costs")
+    refused([{"sms": 1, "multiplier": "1"}], "a hop is charged more|cost")
+    refused([{"sms": sms + 1, "multiplier": "1"}], "sms")
+    refused([group | {"multiplier": "0"} for group in groups], "costs, at least")
+    size, split = next((group["sms"], group["split"]) for group in groups if "split" in group)
+    harder = [
+        group | {"split": split | {"weight": split["weight"] + 1}} if group["sms"] == size else group
+        for group in groups
+    ]
+    refused(harder, "a split that costs less|steps to see")
+    if net != "ring":
+        refused([{"sms": 3, "multiplier": "1"}], "nothing is known of groups of 3")
+
+
+def test_without_copies_there_are_no_groups(tmp_path: Path) -> None:
+    result = pebble.solve("gemm", 4, m=2, n=2, k=1, buffers="sm-local", sms=2, solver="heuristic")
+    document = json.loads(json.dumps(result.certify(tmp_path / "c.json")))
+    document["claims"][-1]["proof"]["groups"] = [{"sms": 1, "multiplier": "1"}]
+    with pytest.raises(RefusedError, match="each SM is a group of its own"):
+        check(document)
+
+
 def test_the_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     path = str(tmp_path / "c.json")
     words = ["solve", "gemm", "-m", "2", "-n", "2", "-k", "2", "--capacity", "4", "--sms", "2", "--solver", "heuristic"]

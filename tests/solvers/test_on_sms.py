@@ -113,7 +113,7 @@ def test_schedules_in_daily_use_are_legal(dag: nx.DiGraph, sms: int, omega: Frac
             assert sum(sm.computations for sm in replayed.per_sm) == len(game.tasks)
             check_timeline(game, moves, sms)
     for item in common_baselines(game, capacity, buffers):
-        assert item.cost >= bound_for_several(Problem(game, capacity, 0, buffers))[0]
+        assert item.cost >= bound_for_several(Problem(game, capacity, 0, buffers)).cost
 
 
 def check_timeline(game: Game, moves, sms: int) -> None:

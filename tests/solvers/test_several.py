@@ -34,7 +34,7 @@ def solved(game, capacity: int, buffers: BufferModel, variant: str | None = None
 
 
 def bound(game: Game, capacity: int, buffers: BufferModel, most: int | None = None) -> Fraction:
-    return bound_for_several(Problem(game, capacity, 0, buffers, most))[0]
+    return bound_for_several(Problem(game, capacity, 0, buffers, most)).cost
 
 
 QUIET = {"deadline": None, "suppress_health_check": list(HealthCheck), "derandomize": True}

@@ -109,10 +109,9 @@ class BufferProgram:
             return
         self._windows()
         # cuts: the bounds on loads + stores, and on these with the copies
-        _, slow, everything, _ = bound_for_several(problem)
-        program = self.program
-        program.at_most([(-w, var) for w, var in self.slow], self.always - slow)
-        program.at_most([(-w, var) for w, var in (*self.slow, *self.copied)], self.always - everything)
+        bound, program = bound_for_several(problem), self.program
+        program.at_most([(-w, var) for w, var in self.slow], self.always - bound.slow)
+        program.at_most([(-w, var) for w, var in (*self.slow, *self.copied)], self.always - bound.everything)
 
     def _order(self, most_tasks: int | None) -> None:
         program, preds, length = self.program, self.game.preds, self.length
