@@ -150,7 +150,7 @@ def test_the_least_split_is_checked(omega: str | None, optimum: int, tmp_path: P
 
 GROUPED = [
     ("ring", 6, "1/4", "gemm", {"m": 2, "n": 2, "k": 2}, "15"),
-    ("cluster-2", 4, "1/8", "ffn", {"tokens": 2, "d_model": 2, "hidden": 1}, "65/4"),
+    ("cluster-2", 4, "1/8", "ffn", {"tokens": 1, "d_model": 1, "hidden": 2}, "9"),
     ("partitions-2", 4, "1/2", "gemm", {"m": 2, "n": 2, "k": 2}, "18"),
 ]
 
