@@ -16,6 +16,7 @@ from pebble.solvers.search.dag_counts import Counted, count_game
 from pebble.solvers.search.dag_model import build_dag_model
 from pebble.solvers.several import astar
 from pebble.solvers.several import states as state_table
+from pebble.solvers.several.ends import has_ends, raise_by_ends
 from pebble.solvers.several.ideals import Ideals, make_ideals
 from pebble.solvers.several.rules import (
     ANY_SPLIT,
@@ -42,6 +43,7 @@ _COUNT_SHARE = 0.2  # of the time left, for the counted game
 _BEAM_WIDTHS = (30, 1000)
 _BEAM_SHARE = 0.1  # of the time left, each
 _SHARES_SHARE = 0.4
+_ALONE_SHARE = 0.2  # of the time left, before the bound by both ends is looked for
 _BYTES_PER_SHARE = 4 * 8 + 8 + 32 + 16
 
 
@@ -86,6 +88,11 @@ class BufferSearch:
         counts = self.states.counts
         counts[state_table.UPPER] = self.upper
         status = RUNNING if astar.begin(self.rules, self.ideals, self.states) else FULL
+        if has_ends(best.problem):
+            until = time.monotonic() + _ALONE_SHARE * best.seconds_left
+            status = self._work(status, until, lambda work: astar.advance(*self._arrays, work))
+            if status not in (FOUND, EXHAUSTED) and not best.stopped:
+                raise_by_ends(best)
         status = self._work(status, float("inf"), lambda work: astar.advance(*self._arrays, work))
         if status == FOUND:
             best.offer(self.moves(), "search")
