@@ -1,4 +1,4 @@
-"""Machines: what a GPU can hold and how fast it moves data, every number with its unit, source and mark.
+"""Machines: what a chip can hold and how fast it moves data, every number with its unit, source and mark.
 
 One TOML file per SKU. A file of your own is read by ``--machine my.toml`` and may be as short as this:
 
@@ -37,6 +37,26 @@ high. Optional: ``vendor``, ``compute_capability``, ``dram_kind`` such as hbm3 (
 and a table ``cache_model`` with ``policy`` (the default of compare, simulate and curve), ``mark`` and ``source``, all
 text.
 
+A machine that is not a GPU says ``kind = "scratchpad"``: cores with a memory each under explicit control, no cache:
+
+    name = "My accelerator"
+    kind = "scratchpad"
+    network = "ring"
+    cores = { value = 16, unit = "core" }
+
+    [stores]
+    scratchpad_per_core = { value = 2, unit = "MiB" }
+    other_per_core = { value = 64, unit = "KiB" }
+
+These three numbers are required; ``other_per_core`` is all else that can hold a value: registers, latches of a matrix
+unit. ``network``: how cores reach each other, such as ring, all-to-all or mesh-8x9; none where it is left out. Optional
+are ``vendor``, ``dram_kind``, ``boost_clock``, ``dram_bandwidth`` (off chip), ``throughput``, ``sustained`` and
+
+    shared_bandwidth (shared buffer to the cores, all together)
+    network_bandwidth (all links together: a byte that takes two hops counts twice)
+    stores.shared_buffer (whole chip)  stores.accumulators_per_core
+    energy.dram shared_buffer network scratchpad (pJ/B; network: for each hop)  energy.bf16 ... (pJ/op)
+
 The chip capacity is the sum of all stores, those ``_per_sm`` times ``sms``. ``limits`` say which kernels can
 exist (``pebble.models.kernel_fit``) and are not added. On AMD, ``sms`` counts compute units.
 """
@@ -47,16 +67,18 @@ import hashlib
 from dataclasses import dataclass, field, replace
 from functools import cache
 from pathlib import Path
-from typing import NamedTuple
 
 from pebble.errors import InputError, UnknownNameError
 from pebble.models.quantity import (
+    GPU,
+    SCRATCHPAD,
     DefaultModel,
     FieldError,
     Quantity,
     check_field,
     missing_key,
 )
+from pebble.models.stores import Store, copies_of
 from pebble.system.files import parse_toml, read_bytes
 
 MAX_FILE_BYTES = 2**20
@@ -64,30 +86,9 @@ MAX_FILE_BYTES = 2**20
 __all__ = ["Machine", "Quantity", "Store", "load_machine", "load_machine_file", "machine_names"]
 
 
-class Store(NamedTuple):
-    """One line of the sum that makes the chip capacity.
-
-    Attributes
-    ----------
-    key : str
-        In ``[stores]`` of the machine file.
-    each_bytes, copies : int
-        Size of one, and how many the chip has.
-    """
-
-    key: str
-    each_bytes: int
-    copies: int
-
-    @property
-    def total_bytes(self) -> int:
-        """Bytes of all of them."""
-        return self.each_bytes * self.copies
-
-
 @dataclass(frozen=True)
 class Machine:
-    """A GPU, as :func:`load_machine` or :func:`load_machine_file` read it.
+    """A GPU or another accelerator, as :func:`load_machine` or :func:`load_machine_file` read it.
 
     Parameters
     ----------
@@ -97,6 +98,10 @@ class Machine:
         For people; the last two may be empty.
     dram_kind : str
         Such as ``hbm3``; empty where it is not known.
+    kind : {"gpu", "scratchpad"}
+        Whether it has caches, or cores with a memory each under explicit control.
+    network : str
+        Of a scratchpad machine: how cores reach each other; empty where they do not.
     quantities : tuple of (str, Quantity)
         Every number known, by its key in :data:`pebble.models.quantity.FIELDS`; the rest is not known.
     cache_model : DefaultModel, optional
@@ -120,6 +125,8 @@ class Machine:
     vendor: str = ""
     compute_capability: str = ""
     dram_kind: str = ""
+    kind: str = GPU
+    network: str = ""
     quantities: tuple[tuple[str, Quantity], ...] = ()
     cache_model: DefaultModel | None = None
     file_sha256: str = field(default="", compare=False)
@@ -130,7 +137,7 @@ class Machine:
                 check_field(key, quantity)
             except FieldError as error:
                 raise InputError(f"machine {self.sku!r}, {key}: {error}") from None
-        missing = missing_key({"name", *(key for key, _ in self.quantities)})
+        missing = missing_key({"name", *(key for key, _ in self.quantities)}, self.kind)
         if missing:
             raise InputError(f"machine {self.sku!r}: {missing}.")
 
@@ -162,13 +169,36 @@ class Machine:
         return known or (1 if before_clusters else self.sms)
 
     @property
+    def explicit(self) -> bool:
+        """Whether its memories are scratchpads under explicit control: no GPU, no cache."""
+        return self.kind == SCRATCHPAD
+
+    @property
+    def core_word(self) -> str:
+        """What one of its processors is called."""
+        return "core" if self.explicit else "SM"
+
+    @property
+    def outside_word(self) -> str:
+        """What lies outside of its processors."""
+        if not self.explicit:
+            return "L2"
+        return "shared buffer" if self.store_bytes("shared_buffer") else "off-chip memory"
+
+    def in_words(self, text: str) -> str:
+        """A text on SMs and L2 in the words of this machine."""
+        if not self.explicit:
+            return text
+        return text.replace("SM", self.core_word).replace("an core", "a core").replace("L2", self.outside_word)
+
+    @property
     def sms(self) -> int:
-        """Streaming multiprocessors; compute units on AMD."""
-        return self._whole("sms")
+        """Streaming multiprocessors; compute units on AMD; cores of an accelerator."""
+        return self._whole("cores" if self.explicit else "sms")
 
     @property
     def l2_bytes(self) -> int:
-        """The whole L2, all partitions together, in bytes."""
+        """The whole L2, all partitions together, in bytes; 0 where there is none."""
         return self._whole("stores.l2")
 
     @property
@@ -204,8 +234,8 @@ class Machine:
 
     @property
     def sm_bytes(self) -> int:
-        """All storage of one SM: L1 and shared memory, registers, tensor memory. What a bound on an SM must grant."""
-        return sum(store.each_bytes for store in self.stores if store.key.endswith("_per_sm"))
+        """All storage of one SM or core, registers too: what a bound on one must grant."""
+        return sum(store.each_bytes for store in self.stores if store.of_each)
 
     @property
     def shared_bytes_per_sm(self) -> int | None:
@@ -248,7 +278,7 @@ class Machine:
     def stores(self) -> tuple[Store, ...]:
         """Every on-chip store between DRAM and the ALUs: the terms of :attr:`on_chip_bytes`."""
         return tuple(
-            Store(key, int(quantity.base), self.sms if key.endswith("_per_sm") else 1)
+            Store(key, int(quantity.base), copies_of(key, self.sms))
             for key, quantity in self.quantities
             if key.startswith("stores.")
         )
@@ -266,20 +296,30 @@ class Machine:
             "vendor": self.vendor or None,
             "compute_capability": self.compute_capability or None,
             "dram_kind": self.dram_kind or None,
+            **({"kind": self.kind, "network": self.network or None} if self.explicit else {}),
             "sms": self.sms,
             "l2_bytes": self.l2_bytes,
             "l2_partitions": self.l2_partitions,
             "dram_bytes_per_second": self.dram_bytes_per_second,
             "on_chip_bytes": self.on_chip_bytes,
-            "cache_model": self.default_model.to_json(),
+            "cache_model": None if self.explicit else self.default_model.to_json(),
             "stores": [{**store._asdict(), "total_bytes": store.total_bytes} for store in self.stores],
             "quantities": {key: quantity.to_json() for key, quantity in self.quantities},
         }
 
 
+_FOLDER = Path(__file__).parent / "machines"
+_SCRATCHPADS = _FOLDER / "scratchpads"
+
+
 def machine_names() -> tuple[str, ...]:
-    """The SKUs that come with pebble, sorted."""
-    return tuple(sorted(path.stem for path in (Path(__file__).parent / "machines").glob("*.toml")))
+    """The SKUs of GPUs that come with pebble, sorted."""
+    return tuple(sorted(path.stem for path in _FOLDER.glob("*.toml")))
+
+
+def scratchpad_names() -> tuple[str, ...]:
+    """The accelerators that are not GPUs and come with pebble, sorted."""
+    return tuple(sorted(path.stem for path in _SCRATCHPADS.glob("*.toml")))
 
 
 # What people call a chip, and the commonest SKU of it.
@@ -306,7 +346,8 @@ def load_machine(name: str) -> Machine:
     UnknownNameError
         No such SKU; the message names those that contain the text, else the nearest.
     """
-    names = machine_names()
+    scratchpads = scratchpad_names()
+    names = machine_names() + scratchpads
     sku = SHORT_NAMES.get(name.lower(), name.lower())
     if sku not in names:
         error = UnknownNameError("machine", name, names, "pebble machines")
@@ -316,7 +357,7 @@ def load_machine(name: str) -> Machine:
             error.nearest = containing
             error.args = (f"unknown machine {name!r}: did you mean {' or '.join(containing)}?",)
         raise error
-    return load_machine_file(Path(__file__).parent / "machines" / f"{sku}.toml")
+    return load_machine_file((_SCRATCHPADS if sku in scratchpads else _FOLDER) / f"{sku}.toml")
 
 
 def load_machine_file(path: str | Path) -> Machine:

@@ -11,6 +11,8 @@ from pebble.errors import InputError
 from pebble.models.machine import Machine
 from pebble.models.quantity import (
     FIELDS,
+    GPU,
+    KINDS,
     TABLE,
     TABLES,
     TEXTS,
@@ -19,6 +21,7 @@ from pebble.models.quantity import (
     Quantity,
     check_field,
     example_of,
+    foreign_key,
     missing_key,
     shorten,
     unknown,
@@ -80,7 +83,12 @@ def read_machine(path: Path, text: str, data: dict[str, Any]) -> Machine:
             raise mistake(key, unknown("key", key, [*TEXTS, *TABLES, TABLE, *(x for x in FIELDS if "." not in x)]))
         elif not isinstance(entry, str) or not entry.strip():
             raise mistake(key, f"got {shorten(entry)}, expected text in quotes.")
-    missing = missing_key({*best, "name"} if "name" in data else set(best))
+    kind = data.get("kind", GPU)
+    if kind not in KINDS:
+        raise mistake("kind", unknown("kind", kind, KINDS))
+    if wrong := foreign_key(best, kind):
+        raise mistake(wrong, f"it has no meaning on a machine of kind {kind!r}; leave it out, or change `kind`.")
+    missing = missing_key({*best, "name"} if "name" in data else set(best), kind)
     if missing:
         raise InputError(f"{path}, line 1: {missing}; see `pebble machines --help`.")
     quantities = tuple((key, best[key]) for key in FIELDS if key in best)

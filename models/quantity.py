@@ -5,6 +5,7 @@ a GPU gets unless a user names another: a policy name, and the evidence for it.
 from __future__ import annotations
 
 import difflib
+import re
 from collections.abc import Iterable
 from dataclasses import dataclass
 from fractions import Fraction
@@ -23,6 +24,7 @@ _SIZES = {"B": 1, "KB": 10**3, "MB": 10**6, "GB": 10**9, "KiB": 2**10, "MiB": 2*
 UNITS: dict[str, dict[str, int]] = {
     "size": _SIZES,
     "sms": {"SM": 1, "CU": 1},
+    "cores": {"core": 1},
     "partitions": {"partition": 1},
     "registers": {"register": 1},
     "threads": {"thread": 1},
@@ -31,15 +33,18 @@ UNITS: dict[str, dict[str, int]] = {
     "clock": {"MHz": 10**6, "GHz": 10**9},
     "throughput": {"GFLOPS": 10**9, "TFLOPS": 10**12, "TOPS": 10**12},
     "latency": {"cycles": 1},
+    "energy": {"pJ/B": 1},
+    "operation energy": {"pJ/op": 1},
 }
 _DTYPES = ("bf16", "fp16", "fp8", "fp4", "tf32", "fp32", "int8")
-_WHOLE = ("size", "sms", "partitions", "registers", "threads", "blocks")
+_WHOLE = ("size", "sms", "cores", "partitions", "registers", "threads", "blocks")
 _SCALE = {unit: scale for units in UNITS.values() for unit, scale in units.items()}
 MAX_NUMBER = 2**60
 
 # Every number a machine file may hold, in the order it is shown.
 FIELDS: dict[str, str] = {
     "sms": "sms",
+    "cores": "cores",
     "l2_partitions": "partitions",
     "line": "size",
     "sector": "size",
@@ -49,6 +54,8 @@ FIELDS: dict[str, str] = {
     "l2_peak_bandwidth": "bandwidth",
     "dsmem_bandwidth": "bandwidth",
     "memory_side_bandwidth": "bandwidth",
+    "shared_bandwidth": "bandwidth",
+    "network_bandwidth": "bandwidth",
     "stores.l2": "size",
     "stores.memory_side_cache": "size",
     "stores.l1_shared_per_sm": "size",
@@ -56,6 +63,10 @@ FIELDS: dict[str, str] = {
     "stores.lds_per_sm": "size",
     "stores.registers_per_sm": "size",
     "stores.tensor_memory_per_sm": "size",
+    "stores.shared_buffer": "size",
+    "stores.scratchpad_per_core": "size",
+    "stores.accumulators_per_core": "size",
+    "stores.other_per_core": "size",
     "limits.shared_per_sm": "size",
     "limits.shared_per_block": "size",
     "limits.registers_per_thread": "registers",
@@ -71,10 +82,17 @@ FIELDS: dict[str, str] = {
     "sustained.dram_half_writes": "bandwidth",
     **{f"sustained.{dtype}": "throughput" for dtype in _DTYPES},
     **{f"latency.{at}": "latency" for at in ("l1", "shared", "l2_near", "l2_far", "memory_side_cache", "dram")},
+    **{f"energy.{of}": "energy" for of in ("dram", "shared_buffer", "network", "scratchpad")},
+    **{f"energy.{dtype}": "operation energy" for dtype in _DTYPES},
 }
 REQUIRED = ("sms", "stores.l2", "stores.registers_per_sm")
-TEXTS = ("name", "vendor", "compute_capability", "dram_kind")
-TABLES = ("stores", "limits", "throughput", "sustained", "latency")
+KINDS = GPU, SCRATCHPAD = ("gpu", "scratchpad")
+# of machines that are not GPUs; beside these they have what has no meaning on a GPU alone
+REQUIRED_OF_SCRATCHPADS = ("cores", "stores.scratchpad_per_core", "stores.other_per_core")
+OF_BOTH = re.compile("boost_clock|dram_bandwidth|throughput.*|sustained.*")
+OF_SCRATCHPADS = re.compile("cores|shared_bandwidth|network_bandwidth|stores.*_per_core|stores.shared_buffer|energy.*")
+TEXTS = ("name", "vendor", "compute_capability", "dram_kind", "kind", "network")
+TABLES = ("stores", "limits", "throughput", "sustained", "latency", "energy")
 
 
 class FieldError(InputError):
@@ -174,19 +192,28 @@ def check_field(key: str, quantity: Quantity) -> None:
         raise FieldError("value", f"got {quantity}, expected a whole number{of} of at most 2^60.")
 
 
-def missing_key(keys: set[str]) -> str:
-    """What is missing from a machine with these keys, as a part of a sentence; empty when nothing is."""
+def missing_key(keys: set[str], kind: str = GPU) -> str:
+    """What is missing from a machine of a kind with these keys, as a part of a sentence; empty when nothing is."""
     if "name" not in keys:
         return 'the required key `name` is missing; write name = "My GPU"'
-    for key in REQUIRED:
+    for key in REQUIRED_OF_SCRATCHPADS if kind == SCRATCHPAD else REQUIRED:
         if key not in keys:
             return f"the required key `{key}` is missing; write {key} = {example_of(key)}"
+    if kind == SCRATCHPAD:
+        return ""
     if "stores.l1_shared_per_sm" not in keys and not {"stores.l1_per_sm", "stores.lds_per_sm"} <= keys:
         return (
             "the required key `stores.l1_shared_per_sm` is missing (or both `stores.l1_per_sm` and "
             "`stores.lds_per_sm`, where L1 and shared memory are apart)"
         )
     return ""
+
+
+def foreign_key(keys: Iterable[str], kind: str) -> str:
+    """The first key that has no meaning on a machine of that kind; empty where all have one."""
+    scratchpads = kind == SCRATCHPAD
+    wrong = (k for k in keys if not OF_BOTH.fullmatch(k) and bool(OF_SCRATCHPADS.fullmatch(k)) != scratchpads)
+    return next((key for key in wrong if key in FIELDS), "")
 
 
 def unknown(kind: str, name: str, known: Iterable[str]) -> str:

@@ -7,10 +7,11 @@ from typing import TYPE_CHECKING, TypedDict, Unpack, cast
 
 from pebble.errors import InputError, check_flag
 from pebble.models.machine import Machine
-from pebble.reports.options import spelled_out
+from pebble.reports.options import refuse, spelled_out, split_options
 from pebble.reports.refusals import check_residual
 from pebble.reports.schedule_names import Schedules
 from pebble.reports.simulated_kernel import KernelOptions
+from pebble.reports.target import PlaceOptions, check_options, scratchpads_of
 from pebble.system.clock import counting, shown
 from pebble.workloads.workload import Workload
 
@@ -18,6 +19,7 @@ if TYPE_CHECKING:
     from pebble.reports.coalesce import CoalescingReport
     from pebble.reports.curve import CurveReport
     from pebble.reports.cycles import Cycles
+    from pebble.reports.dataflows import DataflowComparison
     from pebble.reports.kernel_time import Timing
     from pebble.reports.time_concurrent import SideBySide
     from pebble.reports.time_sweep import Sweep
@@ -37,7 +39,7 @@ def time(
     promote_every: int | None = None,
     progress: Callable[[int], Callable[[str], object]] | bool = True,
     **options: Unpack[KernelOptions],
-) -> Timing | SideBySide | Sweep:
+) -> Timing | SideBySide | Sweep | DataflowComparison:
     """How long schedules take on a GPU by the model, beside the floor that is proved, and what binds.
 
     Parameters
@@ -67,7 +69,8 @@ def time(
 
     Returns
     -------
-    Timing, SideBySide (with ``beside``) or Sweep (with ``sweep``), after a KeyboardInterrupt of what was done by then
+    Timing, SideBySide (with ``beside``) or Sweep (with ``sweep``), after a KeyboardInterrupt of what was done by then;
+    a DataflowComparison, as `pebble.compare` returns it, on a machine of scratchpads
 
     Raises
     ------
@@ -88,6 +91,14 @@ def time(
         raise InputError("--sweep: got it with --beside, expected one of them.")
     if beside is None and (beside_schedules is not None or beside_sms is not None):
         raise InputError("--beside-schedules, --beside-sms: expected --beside WORKLOAD with them.")
+    if beside is None and sweep is None and scratchpads_of(options) is not None:
+        from pebble.reports.dataflows import compare_dataflows
+
+        check_options(options, KernelOptions.__optional_keys__, "time")
+        place, of_kernels = split_options(options, PlaceOptions)
+        of_gpus = {"schedules": None if schedules == "all" else schedules, "schedule": schedule, "residual": residual}
+        refuse("a machine of scratchpads", {**of_kernels, **of_gpus})
+        return compare_dataflows(workload, **place)
     if beside is None and sweep is None:
         check_residual(workload, residual)
         from pebble.reports.kernel_time import time_schedules

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from pebble.families import FAMILIES, NAMED, kernel_family
-from pebble.models.machine import Machine, load_machine, machine_names
+from pebble.models.machine import Machine, load_machine, machine_names, scratchpad_names
 from pebble.reports.report import Report
 from pebble.workloads import DTYPE_BYTES, model_names, model_shape, named_gemm
 from pebble.workloads.named import model_layers
@@ -71,7 +71,7 @@ def machine_entry(machine: Machine) -> dict[str, Any]:
 
 
 def machines() -> Listing:
-    """The GPUs that come with pebble.
+    """The GPUs that come with pebble; other accelerators stand in the document, as ``scratchpads``.
 
     Returns
     -------
@@ -95,7 +95,8 @@ def machines() -> Listing:
         }
         for item in results
     )
-    return Listing(rows, {"machines": [machine_entry(element) for element in results]}, "machines")
+    others = [machine_entry(load_machine(name)) for name in scratchpad_names()]
+    return Listing(rows, {"machines": [*map(machine_entry, results)], "scratchpads": others}, "machines")
 
 
 def order_entry(info: OrderInfo) -> dict[str, Any]:

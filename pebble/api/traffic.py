@@ -29,7 +29,7 @@ from pebble.reports.options import (
 from pebble.reports.refusals import check_residual
 from pebble.reports.schedule_names import Own, Schedules
 from pebble.reports.simulated_kernel import KernelOptions
-from pebble.reports.target import PlaceOptions, check_options
+from pebble.reports.target import PlaceOptions, check_options, scratchpads_of
 from pebble.system.clock import counting, shown
 from pebble.units import Size
 from pebble.workloads.workload import Workload
@@ -37,6 +37,7 @@ from pebble.workloads.workload import Workload
 if TYPE_CHECKING:
     from pebble.reports.bound import Bound
     from pebble.reports.dag_bound import DagBounds
+    from pebble.reports.dataflows import DataflowComparison
     from pebble.reports.exact import ExactComparison
     from pebble.reports.kernel_compare import Comparison
     from pebble.reports.simulate import Simulation, TraceSimulation, WrittenTrace
@@ -160,7 +161,7 @@ def compare(
     progress: Callable[[Any], Any] | bool | None = True,
     stop: Event | None = None,
     **options: Unpack[CompareOptions],
-) -> Comparison | SmComparison | ExactComparison:
+) -> Comparison | SmComparison | ExactComparison | DataflowComparison:
     """What schedules move, against the least that any can move: between L2 and DRAM, between L2 and SMs, or exactly.
 
     Parameters
@@ -188,8 +189,9 @@ def compare(
 
     Returns
     -------
-    Comparison, SmComparison or ExactComparison
-        The first, with what was done by then where interrupted; the second for l2, the third with ``exact``.
+    Comparison, SmComparison, ExactComparison or DataflowComparison
+        The first, with what was done by then where interrupted; the second for l2, the third with ``exact``, the last
+        on a machine of scratchpads, where nothing but ``energy`` is to be chosen.
 
     Raises
     ------
@@ -205,6 +207,7 @@ def compare(
     """
     _check_comparison(workload, options, residual, exact)
     others, kernel = split_options(options, BoundaryOptions)
+    named = {"schedules": None if schedules == "all" else schedules, "schedule": schedule, "residual": residual}
     timed = {name: others.pop(name) for name in ("accumulator", "energy")}
     boundary = Buffers(**others)
     where, of_kernels = split_options(kernel, PlaceOptions)
@@ -213,10 +216,14 @@ def compare(
         from pebble.reports.sm_compare import compare_sms
 
         sms = of_kernels.pop("sms", None)
-        named = {"schedules": None if schedules == "all" else schedules, "schedule": schedule, "residual": residual}
         energy = timed.pop("energy")
         refuse(boundary.words, {"exact": exact, "time_limit": time_limit, **timed, **of_kernels, **named})
         return compare_sms(workload, boundary, sms=sms, tile=tile, energy=energy, **where)
+    if not exact and scratchpads_of(where) is not None:
+        from pebble.reports.dataflows import compare_dataflows
+
+        refuse("a machine of scratchpads", {"time_limit": time_limit, "tile": tile, **of_kernels, **named})
+        return compare_dataflows(workload, **timed, **where)
     if exact:
         from pebble.reports.exact import compare_exactly
 
@@ -234,7 +241,7 @@ def compare(
 
 def _check_comparison(workload: Workload, options: CompareOptions, residual: bool, exact: bool) -> None:
     """Refuse what is no comparison of any kind before anything else is looked at."""
-    kernel_family(workload)
+    family_of(workload) if scratchpads_of(options) is not None else kernel_family(workload)
     check_options(options, CompareOptions.__optional_keys__)
     check_flag("residual", residual)
     check_flag("exact", exact)

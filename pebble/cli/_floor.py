@@ -11,7 +11,15 @@ from pebble.timing.energy import Energy, energy_tables
 from pebble.timing.floor import TITLES, FloorPart, TimeFloor
 from pebble.units import format_bytes, format_capacity, format_seconds
 
-_LEVELS = {"dram": "DRAM", "l2": "L2", "shared": "shared memory", "operations": "operations"}
+_LEVELS = {
+    "dram": "DRAM",
+    "l2": "L2",
+    "shared": "shared memory",
+    "shared_buffer": "shared buffer",
+    "network": "network",
+    "scratchpad": "scratchpads",
+    "operations": "operations",
+}
 
 
 def add_time_arguments(parser: argparse.ArgumentParser, energy: bool = True) -> None:
@@ -45,7 +53,8 @@ def print_floor(floor: TimeFloor, verdict: str, dtype: str) -> None:
         )
     known = {part.name: part.sustained for part in floor.parts if part.sustained is not None}
     reached = ", ".join(_rate_text(part, part.sustained) for part in floor.parts if part.sustained is not None)
-    unknown = [title for name, title in TITLES.items() if name not in known]
+    asked = {part.name for part in floor.parts} | {name for name, title in TITLES.items() if title in floor.unknown}
+    unknown = [title for name, title in TITLES.items() if name in asked and name not in known]
     without = f"; {' and '.join(unknown)} left out, whose rates are not known" if unknown else ""
     say(
         f"sustained  {format_seconds(floor.sustained_seconds)} at rates that kernels reach, not proved: "

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import argparse
+from collections.abc import Callable
 from typing import Any
 
 from pebble.cli import _output
 from pebble.game.buffer_model import KINDS, TOPOLOGIES
+from pebble.models.machine import Machine
 from pebble.reports.sm_bound import SmBound
 from pebble.reports.sm_compare import SmComparison
+from pebble.reports.sm_memory import in_words
 from pebble.units import format_bytes, format_capacity, format_ratio
 
 
@@ -34,12 +37,17 @@ def _mb(traffic_total: float) -> str:
     return f"{traffic_total / 1e6:,.{1 if traffic_total >= 10e6 else 3}f}"
 
 
-def _say_game(document: dict[str, Any]) -> None:
+def _speaker(machine: Machine | None) -> Callable[[str], None]:
+    """Says a text on SMs and L2 in the words of a machine."""
+    return lambda text: _output.say(in_words(machine, text))
+
+
+def _say_game(document: dict[str, Any], say: Callable[[str], None]) -> None:
     """Which game is bounded; and what is proved in the other one, where an output begins at a value."""
     if document["atomic_adds"] == "allowed":
-        _output.say("game: SMs may add to values in L2 (atomic adds); each counts as one store")
+        say("game: SMs may add to values in L2 (atomic adds); each counts as one store")
     if other := document.get("without_atomic_adds"):
-        _output.say(
+        say(
             f"without them C is loaded to be added to: at least {format_bytes(other['lower_bound']['bytes'])}, "
             f"balanced {format_bytes(other['balanced_bound']['bytes'])}"
         )
@@ -47,10 +55,10 @@ def _say_game(document: dict[str, Any]) -> None:
 
 def print_sm_comparison(result: SmComparison) -> None:
     """The comparison for a reader."""
-    document, capacity, say = result.document(), result.capacity, _output.say
+    document, capacity, say = result.document(), result.capacity, _speaker(result.machine)
     held = f"each holds {format_capacity(capacity.bytes)}: {capacity.detail}"
     say(f"{result.workload.label}: L2 to SMs, {result.buffers}; {held}")
-    _say_game(document)
+    _say_game(document, say)
     print()
     say(f"proved bound     {format_bytes(document['lower_bound']['bytes'])}: however the work is split")
     say(f"balanced bound   {format_bytes(document['balanced_bound']['bytes'])}: no SM does more than its share")
@@ -73,6 +81,7 @@ def print_sm_comparison(result: SmComparison) -> None:
     ]
     heads = ["schedule", "L2 to SM MB", "SM to SM MB", "to L2 MB", "cost MB", "into an SM MB", "imbalance", "x bound"]
     heads += ["joules"] * (result.table is not None)
+    heads = [in_words(result.machine, head) for head in heads]
     print(_output.table(heads, rows, keep=("cost MB", "imbalance", "x bound", "joules")))
     if result.table is not None:
         say(
@@ -85,7 +94,7 @@ def print_sm_comparison(result: SmComparison) -> None:
 
 def print_sm_bound(result: SmBound) -> None:
     """The bound for a reader."""
-    document, say = result.document(), _output.say
+    document, say = result.document(), _speaker(result.machine)
     lower, balanced, upper = document["lower_bound"], document["balanced_bound"], document["upper_bound"]
     into = document["into_sms"]
     capacity, sms = document["capacity"], document["sms"]
@@ -95,7 +104,7 @@ def print_sm_bound(result: SmBound) -> None:
         f"L2 to SMs: {document['buffers']}, {sms} SMs{net}; each holds {capacity['elements']:,} elements, "
         f"{format_capacity(capacity['bytes'])}: {capacity['detail']}"
     )
-    _say_game(document)
+    _say_game(document, say)
     print()
     cost = "loads + stores" + (" + omega * copies" if document["omega"] is not None else "")
     say(f"lower bound  {lower['elements']:,} elements, {format_bytes(lower['bytes'])} ({lower['method']}): {cost}")
@@ -108,7 +117,7 @@ def print_sm_bound(result: SmBound) -> None:
     what = "" if into is None else f" ({upper['what']}; `compare` counts others too)"
     say(f"upper bound  {upper['elements']:,} elements, {format_bytes(upper['bytes'])}{what}: {upper['schedule']}")
     say(f"gap          {format_ratio(document['gap'])}")
-    _print_boundaries(document)
+    _print_boundaries(document, say)
     for other in document["other_capacities"]:
         bound = other["lower_bound"]
         beyond = "; a kernel also holds values in registers and may go below this"
@@ -132,9 +141,9 @@ def print_sm_bound(result: SmBound) -> None:
         say(f"note: {note}")
 
 
-def _print_boundaries(document: dict[str, Any]) -> None:
+def _print_boundaries(document: dict[str, Any], say: Callable[[str], None]) -> None:
     """What crosses from DRAM to the chip, into the SMs, into the busiest of them, and by multicast."""
-    say, into = _output.say, document["into_sms"]
+    into = document["into_sms"]
     for level in document["levels"][1:]:
         bound, memory = level["lower_bound"], format_capacity(level["capacity"]["bytes"])
         say(

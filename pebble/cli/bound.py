@@ -179,8 +179,7 @@ def _short_floor(floor: TimeFloor) -> None:
         entries.append(
             f"{TITLES[part.name]} {format_seconds(part.seconds)}{types}{', a guess' * (part.rate.mark == 'guess')}"
         )
-    unknown = [title for name, title in TITLES.items() if floor.part(name) is None]
-    left = f"; {' and '.join(unknown)} left out, whose rates are not known" if unknown else ""
+    left = f"; {' and '.join(floor.unknown)} left out, whose rates are not known" if floor.unknown else ""
     _output.say(
         f"time floor   {format_seconds(floor.seconds)}, {floor_word(floor)}, at peak rates: proved "
         f"({'; '.join(entries)}{left})"

@@ -12,6 +12,9 @@ examples:
   pebble compare gemm -m 8192 -n 8192 -k 8192 --gpu h100-sxm5-80gb --schedules row,grouped-8 --energy 7nm
   pebble compare gemm -m 256 -n 256 -k 384 --tile 128x128x128 --cache 160KiB --exact
   pebble compare gemm -m 8192 -n 8192 -k 8192 --gpu h200-sxm-141gb --buffers connected --topology cluster-16
+  pebble compare ffn --tokens 4096 --d-model 4096 --hidden 11008 --gpu google-tpu-v4
+
+On a machine of scratchpads (no GPU) dataflows are compared: what stays in the cores, per product of a chain.
 """
 
 from __future__ import annotations
@@ -35,15 +38,18 @@ from pebble.cli._arguments import (
     seconds,
     workload_of,
 )
+from pebble.cli._dataflows import print_dataflows
 from pebble.cli._floor import add_time_arguments, print_energy, print_floor
 from pebble.cli._look import add_look_arguments, check_figure, write_figure
 from pebble.cli._output import schedules_bar
 from pebble.cli._ranking import print_short, print_verdict, ranking_bar, simulations_per_order, tell_patience_of
 from pebble.cli._sms import add_buffer_arguments, print_sm_comparison
 from pebble.families import kernel_family
+from pebble.reports.dataflows import DataflowComparison
 from pebble.reports.exact import ExactComparison
 from pebble.reports.kernel_compare import Comparison
 from pebble.reports.ranking import rank_orders
+from pebble.reports.target import scratchpads_of
 from pebble.system.clock import interruptible
 from pebble.units import column_of_bytes, format_bytes, format_capacity, format_ratio, format_seconds
 
@@ -79,9 +85,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> int:
     """Compare and print."""
     check_figure(args)
-    if _is_short(args):
+    scratchpads = scratchpads_of(kernel(args)) is not None
+    if _is_short(args) and not scratchpads:
         return _rank(args)
-    dram = args.level != "l2" and args.buffers in (None, "single")
+    dram = not scratchpads and args.level != "l2" and args.buffers in (None, "single")
     if dram and not args.exact:
         tell_patience_of(workload_of(args), args.schedules, args.schedule, simulations_per_order, **kernel(args))
     limit = None if args.time_limit is None else seconds("--time-limit", args.time_limit)
@@ -113,6 +120,8 @@ def run(args: argparse.Namespace) -> int:
         _print(result, args.all, args.explain)
     elif isinstance(result, ExactComparison):
         print_exact(result)
+    elif isinstance(result, DataflowComparison):
+        print_dataflows(result)
     else:
         print_sm_comparison(result)
     return 130 if interrupted else 0

@@ -1,9 +1,10 @@
-"""List the GPUs, or explain one: every number with its unit, mark and source, and what the chip can hold.
+"""List the machines, or explain one: every number with its unit, mark and source, and what the chip can hold.
 
 examples:
   pebble machines
   pebble machines a100-sxm4-40gb
   pebble machines h20 --explain
+  pebble machines google-tpu-v4
   pebble machines --machine my.toml
 """
 
@@ -21,7 +22,7 @@ from pebble.units import format_capacity
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """The arguments of ``pebble machines``."""
-    parser.add_argument("sku", nargs="?", metavar="SKU", help="the GPU to explain; without one, all are listed")
+    parser.add_argument("sku", nargs="?", metavar="SKU", help="the machine to explain; without one, all are listed")
     parser.add_argument(
         "--explain", action="store_true", help="only the cache model of compare, simulate and curve, and why"
     )
@@ -39,7 +40,7 @@ def run(args: argparse.Namespace) -> int:
         single = machine.load_machine(args.sku) if args.sku else machine.load_machine_file(args.machine)
         if args.json:
             _output.print_json(single.to_json())
-        elif args.explain:
+        elif args.explain and not single.explicit:
             _explain_model(single)
         else:
             _explain(single)
@@ -52,33 +53,54 @@ def run(args: argparse.Namespace) -> int:
         _output.print_json(machines().document())
     else:
         _list([machine.load_machine(name) for name in machine.machine_names()])
+        print()
+        _list_scratchpads([machine.load_machine(name) for name in machine.scratchpad_names()])
     return 0
 
 
 def _list(machines: list[machine.Machine]) -> None:
-    rows = []
-    for item in machines:
-        bandwidth = item.dram_bytes_per_second
-        rows.append(
-            [
-                item.sku,
-                str(item.sms),
-                format_capacity(item.l2_bytes),
-                format_capacity(item.on_chip_bytes),
-                ""
-                if bandwidth is None
-                else f"{bandwidth / 1e9:,.4g}"
-                if bandwidth < 1e12
-                else f"{bandwidth / 1e9:,.0f}",
-                str(item.l2_partitions),
-            ]
-        )
+    rows = [
+        [
+            item.sku,
+            str(item.sms),
+            format_capacity(item.l2_bytes),
+            format_capacity(item.on_chip_bytes),
+            _gigabytes(item),
+            str(item.l2_partitions),
+        ]
+        for item in machines
+    ]
     print(_output.table(["SKU", "SMs", "L2", "on chip", "DRAM GB/s", "parts"], rows))
     print()
     _output.say("on chip: every store between DRAM and the ALUs. parts: L2 partitions that keep their own copies.")
     short = ", ".join(f"{name} for {sku}" for name, sku in machine.SHORT_NAMES.items())
     _output.say(f"short names: {short}.")
     _output.say("`pebble machines SKU` explains one; `--machine FILE` reads your own.")
+
+
+def _list_scratchpads(machines: list[machine.Machine]) -> None:
+    rows = [
+        [
+            item.sku,
+            f"{item.sms:,}",
+            format_capacity(item.store_bytes("scratchpad_per_core")),
+            format_capacity(item.store_bytes("shared_buffer")) if item.store_bytes("shared_buffer") else "-",
+            item.network or "-",
+            _gigabytes(item) or "-",
+        ]
+        for item in machines
+    ]
+    print(_output.table(["no GPU", "cores", "scratchpad", "buffer", "network", "off chip GB/s"], rows))
+    print()
+    _output.say("cores with a scratchpad each, under explicit control: bound, compare and time take them.")
+
+
+def _gigabytes(item: machine.Machine) -> str:
+    """Per second, to and from DRAM; empty where it is not known."""
+    bandwidth = item.dram_bytes_per_second
+    if bandwidth is None:
+        return ""
+    return f"{bandwidth / 1e9:,.4g}" if bandwidth < 1e12 else f"{bandwidth / 1e9:,.0f}"
 
 
 def _explain(item: machine.Machine) -> None:
@@ -106,6 +128,10 @@ def _explain(item: machine.Machine) -> None:
     rows.append(["sum", "", "", format_capacity(item.on_chip_bytes)])
     print(_output.table(["store", "each", "copies", "total"], rows))
     print()
+    if item.explicit:
+        net = f"cores reach each other: {_plain(item.network)}" if item.network else "cores do not reach each other"
+        _output.say(f"no cache: scratchpads under explicit control; {net}")
+        return
     _output.say(f"cache model of compare, simulate and curve: {item.default_model.policy} (`--explain` says why)")
 
 

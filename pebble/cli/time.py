@@ -27,11 +27,14 @@ from pebble.cli._arguments import (
     kernel,
     workload_of,
 )
+from pebble.cli._dataflows import print_dataflows
 from pebble.cli._look import add_look_arguments, check_figure, write_figure
 from pebble.cli._ranking import FEW, as_fast, print_trust, tell_patience_of
 from pebble.errors import InputError
+from pebble.reports.dataflows import DataflowComparison
 from pebble.reports.kernel_time import IN_TURN, PING_PONG, Timing, floor_word
 from pebble.reports.ranking import Ranking, likely_orders, ranking_of
+from pebble.reports.target import scratchpads_of
 from pebble.reports.time_concurrent import SideBySide
 from pebble.reports.time_sweep import Sweep
 from pebble.timing.modelled import ModelledTime
@@ -70,7 +73,7 @@ def run(args: argparse.Namespace) -> int:
     check_figure(args)
     schedules, left_out, one = args.schedules, 0, args.beside is None and args.sweep is None
     short = one and not (args.json or args.all or args.explain)
-    if one and args.cache is None:
+    if one and args.cache is None and scratchpads_of(kernel(args)) is None:
         if short and schedules == "all":
             likely, left_out = likely_orders(workload_of(args), **kernel(args))
             schedules = likely if left_out else schedules
@@ -94,6 +97,8 @@ def run(args: argparse.Namespace) -> int:
         _output.print_report(result, **more)
     elif isinstance(result, Timing):
         _print(result, short, left_out)
+    elif isinstance(result, DataflowComparison):
+        print_dataflows(result)
     elif isinstance(result, SideBySide):
         _print_concurrent(result)
     else:

@@ -38,6 +38,8 @@ from pebble.models.kernel_fit import KernelNeeds
 from pebble.schedules.attention import AttentionKernel, attention_groups
 from pebble.schedules.attention_names import AttentionSchedule, all_attention_schedules, parse_attention_schedule
 from pebble.schedules.explicit.attention import best_attention_schedule
+from pebble.schedules.explicit.dataflow import Cores, Flow
+from pebble.schedules.explicit.dataflow_search import Cost, attention_flows
 from pebble.schedules.explicit.parallel_chain import best_attention_on_sms
 from pebble.schedules.tables import TileTable
 from pebble.schedules.tables.own import OwnSchedule
@@ -47,7 +49,7 @@ from pebble.traces.program import Program
 from pebble.workloads import Attention
 from pebble.workloads.attention import SOFTMAX, SoftmaxWorkload
 from pebble.workloads.parameters import Parameter, flag, needed, optional
-from pebble.workloads.widths import FastMemory
+from pebble.workloads.widths import FastMemory, Widths
 
 _DRAWN_HEADS = 4
 
@@ -150,6 +152,14 @@ class AttentionFamily(SoftmaxFamily[Attention]):
             return best_attention_schedule(workload, memory, state=False)
         except InfeasibleError:
             return None
+
+    def dataflows(self, workload: Attention, cores: Cores, widths: Widths, cost: Cost) -> list[Flow]:
+        if workload.softmax == "strict":
+            raise InputError(
+                "--softmax: got strict on a machine of scratchpads, expected online: in its dataflows scores are used "
+                "before their row is complete."
+            )
+        return attention_flows(workload, cores, widths, cost)
 
     def best_on_sms(self, workload: Attention, sms: int, capacity: int, omega: Fraction, group: int) -> OnSms:
         return best_attention_on_sms(workload, sms, capacity, omega, group)

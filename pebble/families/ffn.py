@@ -17,6 +17,8 @@ from pebble.families.family import KernelFamily
 from pebble.families.schedules import Explicit, OnSms
 from pebble.families.spaces.ffn import FfnSpace
 from pebble.models.kernel_fit import KernelNeeds
+from pebble.schedules.explicit.dataflow import Cores, Flow
+from pebble.schedules.explicit.dataflow_search import Cost, ffn_flows
 from pebble.schedules.explicit.ffn import best_ffn_schedule
 from pebble.schedules.explicit.parallel_chain import best_ffn_on_sms
 from pebble.schedules.ffn import FfnKernel, FfnSchedule, all_ffn_schedules, ffn_groups, parse_ffn_schedule
@@ -26,7 +28,7 @@ from pebble.traces.program import Program
 from pebble.units import ceil_div
 from pebble.workloads import Ffn
 from pebble.workloads.parameters import flag, needed, optional
-from pebble.workloads.widths import FastMemory
+from pebble.workloads.widths import FastMemory, Widths
 
 
 class FfnFamily(KernelFamily[Ffn, FfnSchedule]):
@@ -77,6 +79,9 @@ class FfnFamily(KernelFamily[Ffn, FfnSchedule]):
 
     def best_schedule(self, workload: Ffn, memory: FastMemory) -> Explicit | None:
         return best_ffn_schedule(workload, memory)
+
+    def dataflows(self, workload: Ffn, cores: Cores, widths: Widths, cost: Cost) -> list[Flow]:
+        return ffn_flows(workload, cores, widths, cost)
 
     def best_on_sms(self, workload: Ffn, sms: int, capacity: int, omega: Fraction, group: int) -> OnSms:
         return best_ffn_on_sms(workload, sms, capacity, omega, group)

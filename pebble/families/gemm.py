@@ -26,6 +26,8 @@ from pebble.models.caches import parse_policy
 from pebble.models.kernel_fit import KernelNeeds
 from pebble.models.tile_model import tile_needs
 from pebble.schedules.explicit import best_gemm_schedule
+from pebble.schedules.explicit.dataflow import Cores, Flow
+from pebble.schedules.explicit.dataflow_search import Cost, gemm_flows
 from pebble.schedules.explicit.parallel import ParallelSchedule, best_parallel_schedule
 from pebble.schedules.gemm import GemmKernel
 from pebble.schedules.orders import TileOrder, all_schedules, parse_order
@@ -37,7 +39,7 @@ from pebble.traces.program import Group, Program
 from pebble.workloads import Gemm, GroupedGemm
 from pebble.workloads.grouped import MAX_GROUPS
 from pebble.workloads.parameters import flag, needed, optional
-from pebble.workloads.widths import FastMemory
+from pebble.workloads.widths import FastMemory, Widths
 from pebble.workloads.workload import Workload
 
 _CLUSTERS = (2, 4, 8, 16)
@@ -94,6 +96,9 @@ class GemmFamily(KernelFamily[Gemm, TileOrder]):
 
     def best_on_sms(self, workload: Gemm, sms: int, capacity: int, omega: Fraction, group: int) -> OnSms:
         return best_parallel_schedule(workload, sms, capacity, omega, group, atomic=workload.accumulate)
+
+    def dataflows(self, workload: Gemm, cores: Cores, widths: Widths, cost: Cost) -> list[Flow]:
+        return gemm_flows(workload, cores, widths, cost)
 
     def busiest_sm(self, workload: Gemm, capacity: int, sms: int) -> dict[str, int]:
         words, regime = words_per_processor(workload.m, workload.n, workload.k, sms)

@@ -12,8 +12,10 @@ from typing import Any, ClassVar, Generic, Protocol, TypeVar
 
 from pebble.errors import InputError
 from pebble.game.buffer_model import BufferModel
+from pebble.schedules.explicit.dataflow import Cores, Flow
+from pebble.schedules.explicit.dataflow_search import Cost
 from pebble.schedules.tile import TileShape
-from pebble.workloads.widths import ALIKE, FastMemory
+from pebble.workloads.widths import ALIKE, FastMemory, Widths
 from pebble.workloads.workload import Workload
 
 
@@ -204,6 +206,19 @@ class OnSeveralSms(ABC, Generic[W]):
         if buffers.kind == "connected" and (buffers.net.group < buffers.sms or buffers.net.uniform):
             group = buffers.net.group
         return self.best_on_sms(workload, buffers.sms, capacity, buffers.omega, group)
+
+    def dataflows(self, workload: W, cores: Cores, widths: Widths, cost: Cost) -> list[Flow]:
+        """The best schedule of each dataflow on cores with scratchpads, those that fit; ``widths`` in bytes.
+
+        Raises
+        ------
+        InputError
+            No dataflow of the family, or of this workload, is known.
+        """
+        raise InputError(
+            f"compare: got {self.name} on a machine of scratchpads, expected gemm, ffn or attention: only these have "
+            "dataflows; `pebble bound` takes this one."
+        )
 
     def busiest_sm(self, workload: W, capacity: int, sms: int) -> dict[str, int] | None:
         """What is proved of the SM that does most, as plain data; None where nothing is."""

@@ -240,10 +240,10 @@ def bound_workload(
     others: list[Capacity] = []
     processors = 1
     if target.machine is not None:
-        l2 = target.machine.l2_bytes
-        size = Size(l2, None, f"the L2 alone, {format_capacity(l2)}")
-        others.append(cache_capacity(size, workload, target.accumulator_bytes))
-        processors = target.machine.sms
+        own, processors = target.machine, target.machine.sms
+        if alone := own.store_bytes("shared_buffer") if own.explicit else own.l2_bytes:
+            size = Size(alone, None, own.in_words(f"the L2 alone, {format_capacity(alone)}"))
+            others.append(cache_capacity(size, workload, target.accumulator_bytes))
     if sms is not None:
         processors = whole("--sms", sms, 1, MAX_SMS)
     known = known_of(workload, capacity.elements, capacity.schedules(workload), processors, recompute, capacity.memory)

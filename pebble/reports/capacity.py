@@ -108,14 +108,10 @@ def cache_capacity(size: Size, workload: Workload, accumulator_bytes: int = 0) -
 def chip_capacity(machine: Machine, workload: Workload, accumulator_bytes: int = 0) -> Capacity:
     """Every on-chip store of the machine; partial sums as in `cache_capacity`."""
     total = machine.on_chip_bytes
-    parts = ", ".join(f"{_store_name(s.key)} {s.total_bytes / 2**20:g} MiB" for s in machine.stores)
+    parts = ", ".join(f"{s.title} {s.total_bytes / 2**20:g} MiB" for s in machine.stores)
     detail = f"all on-chip stores of {machine.name}: {parts}"
     memory = _free_capacity(total, workload, accumulator_bytes)
     return Capacity(total // workload.narrowest_bytes, total, "chip", detail, _values_that_fit(total, workload), memory)
-
-
-def _store_name(key: str) -> str:
-    return key.removeprefix("stores.").removesuffix("_per_sm").replace("_", " ")
 
 
 def trace_capacity(

@@ -10,7 +10,7 @@ from pebble.errors import UnknownNameError, check_text
 from pebble.integrations.moe import MoeConfigs, moe_configs
 from pebble.models.machine import Machine
 from pebble.reports.report import Report
-from pebble.reports.target import find_gpu
+from pebble.reports.target import find_gpu, gpu_only
 from pebble.system.files import write_bytes
 from pebble.workloads.named import MIXTURES
 
@@ -103,5 +103,5 @@ def export_moe(model: str, gpu: str | Machine, dtype: str = "bf16", tensor_paral
     """
     if check_text("MODEL", model, ", ".join(MIXTURES)) not in MIXTURES:
         raise UnknownNameError("model with experts", model, MIXTURES, "pebble export --help")
-    machine = find_gpu(gpu)
+    machine = gpu_only(find_gpu(gpu))
     return ExportedMoe(model, machine, moe_configs(MIXTURES[model], machine.sku, dtype, tensor_parallel))

@@ -12,7 +12,7 @@ from pebble.game.moves import cost_to_json
 from pebble.models.machine import Machine
 from pebble.models.rates import CopyCost
 from pebble.reports.sm_memory import MEASURED, measured_cost
-from pebble.reports.target import read_target
+from pebble.reports.target import gpu_only, read_target
 from pebble.units import format_bytes, format_capacity
 
 DEFAULT_DTYPE = "bf16"
@@ -88,6 +88,7 @@ def read_memory(
         return SmMemory(target.cache.to_bytes(1), True, None, "", price)
     machine = target.machine
     assert machine is not None
+    gpu_only(machine)
     size = machine.shared_bytes_per_sm
     if size is None:
         raise InputError(

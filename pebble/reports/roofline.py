@@ -12,7 +12,7 @@ from pebble.reports.bound import bound_workload
 from pebble.reports.default_kernel import advised_kernel
 from pebble.reports.schedule_names import named_schedules
 from pebble.reports.simulated_kernel import trace_bound
-from pebble.reports.target import TargetOptions, read_target
+from pebble.reports.target import TargetOptions, gpu_only, read_target
 from pebble.reports.timed import WorkloadTime, check_time_options
 from pebble.system.parallel import each
 from pebble.timing.floor import Point, Roofline, TimeFloor
@@ -45,6 +45,7 @@ def roofline(
     machine = read_target(**where).machine
     if machine is None:
         raise InputError("roofline: expected --gpu or --machine: a bare memory has no roofs.")
+    gpu_only(machine)
     sums = check_time_options(machine, accumulator)
     family = family_of(workload).simulated
     peak, dram, l2 = peak_operations(machine, workload.dtype, sums), peak_dram(machine), peak_l2(machine)

@@ -19,7 +19,7 @@ from pebble.models.rates import copy_cost
 from pebble.reports.capacity import chip_capacity
 from pebble.reports.options import Buffers
 from pebble.reports.report import Report
-from pebble.reports.sm_memory import MEASURED, SmCapacity, read_buffers, read_sms, sm_capacity
+from pebble.reports.sm_memory import MEASURED, SmCapacity, in_words, read_buffers, read_sms, sm_capacity
 from pebble.reports.target import Target, TargetOptions, read_target, whole
 from pebble.units import format_bytes, format_ratio
 from pebble.workloads.widths import FastMemory
@@ -225,8 +225,9 @@ class SmBound(Report):
 
     def summary(self) -> str:
         lower, upper = self.answer["lower_bound"], self.answer["upper_bound"]
+        where = in_words(self.machine, f"L2 to SMs, {self.buffers}")
         return (
-            f"{self.workload.label}, L2 to SMs, {self.buffers}: at least {format_bytes(lower['bytes'])}, "
+            f"{self.workload.label}, {where}: at least {format_bytes(lower['bytes'])}, "
             f"{upper['what']} {format_bytes(upper['bytes'])} ({format_ratio(self.answer['gap'], '.3f')}x)"
         )
 
@@ -305,7 +306,8 @@ def bound_sms(
     if model.memories > 1:
         check_workload(problem, recompute)
     result = _document(workload, capacity, model, recompute, others, cast)
-    result["levels"] = [{"boundary": "L2 to SMs", "capacity": result["capacity"], "lower_bound": result["lower_bound"]}]
+    boundary = {"boundary": in_words(target.machine, "L2 to SMs"), "capacity": result["capacity"]}
+    result["levels"] = [{**boundary, "lower_bound": result["lower_bound"]}]
     if target.machine is not None:  # the next boundary: whatever the SMs do, the chip as a whole moves this much
         chip = chip_capacity(target.machine, workload, target.accumulator_bytes)
         dram = family_of(workload).lower_bound(workload, chip.elements, recompute, chip.memory)

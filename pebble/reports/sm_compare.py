@@ -15,7 +15,7 @@ from pebble.models.machine import Machine
 from pebble.reports.options import Buffers
 from pebble.reports.report import Report
 from pebble.reports.sm_bound import atomic_adds, into_sms
-from pebble.reports.sm_memory import SmCapacity, read_buffers, read_sms, sm_capacity
+from pebble.reports.sm_memory import SmCapacity, in_words, read_buffers, read_sms, sm_capacity
 from pebble.reports.target import Target, TargetOptions, read_target
 from pebble.schedules.tile import TileShape
 from pebble.timing.energy import EnergyTable, estimate_on_sms, load_energy_table
@@ -64,9 +64,13 @@ class SmComparison(Report):
     def summary(self) -> str:
         name, best = self.schedules[0]
         traffic = float(best.cost_bytes(self.buffers.omega))
+        where, ratio = (
+            in_words(self.machine, f"L2 to SMs, {self.buffers}"),
+            format_ratio(traffic / self.bound.bytes, ".2f"),
+        )
         return (
-            f"{self.workload.label}, L2 to SMs, {self.buffers}: {name} moves {format_bytes(traffic)}, "
-            f"{format_ratio(traffic / self.bound.bytes, '.2f')}x the bound of {format_bytes(self.bound.bytes)}"
+            f"{self.workload.label}, {where}: {name} moves {format_bytes(traffic)}, {ratio}x the bound of "
+            f"{format_bytes(self.bound.bytes)}"
         )
 
     def rows(self) -> list[dict[str, Any]]:
@@ -100,10 +104,11 @@ class SmComparison(Report):
         """What a schedule that costs less than the best balanced one pays for it."""
         if self.schedules[0][0].startswith(BALANCED):
             return ()
-        return (
+        note = (
             f"{BALANCED} is the least among schedules that spread the work evenly, the upper bound of `pebble bound`; "
-            "a row above it costs less and leaves SMs idle longer",
+            "a row above it costs less and leaves SMs idle longer"
         )
+        return (in_words(self.machine, note),)
 
     def document(self) -> dict[str, Any]:
         rows, sms = self.rows(), self.buffers.sms

@@ -59,11 +59,18 @@ class SmCapacity:
         return {"elements": self.elements, "bytes": self.bytes, "what": "sm", "detail": self.detail}
 
 
+def in_words(machine: Machine | None, text: str) -> str:
+    """A text on SMs and L2 in the words of a machine, which may have cores and a shared buffer."""
+    return text if machine is None else machine.in_words(text)
+
+
 def machine_capacities(machine: Machine, workload: Workload) -> tuple[SmCapacity, SmCapacity | None]:
     """All storage of an SM, and its shared memory alone where the machine file has it."""
-    parts = [s for s in machine.stores if s.key.endswith("_per_sm")]
-    names = ", ".join(f"{s.key[7:-7].replace('_', ' ')} {format_capacity(s.each_bytes)}" for s in parts)
-    whole = SmCapacity.of_bytes(machine.sm_bytes, workload, f"all storage of one SM of {machine.name}: {names}")
+    parts = [s for s in machine.stores if s.of_each]
+    names = ", ".join(f"{s.title} {format_capacity(s.each_bytes)}" for s in parts)
+    whole = SmCapacity.of_bytes(
+        machine.sm_bytes, workload, f"all storage of one {machine.core_word} of {machine.name}: {names}"
+    )
     shared = machine.shared_bytes_per_sm
     if shared is None:
         return whole, None
@@ -92,10 +99,11 @@ def read_buffers(
         raise InputError(f"--omega, --topology: got buffers {kind}, expected --buffers connected with them.")
     if kind != "connected":
         return BufferModel(kind, 1 if kind == "single" else sms)
+    net = topology or (machine.network if machine is not None else "") or "all-to-all"
     if omega == MEASURED:
-        return BufferModel(kind, sms, measured_cost(machine, level).omega, topology or "all-to-all")
+        return BufferModel(kind, sms, measured_cost(machine, level).omega, net)
     price = parse_omega("0.25" if omega is None else str(omega))
-    return BufferModel(kind, sms, price, topology or "all-to-all")
+    return BufferModel(kind, sms, price, net)
 
 
 def measured_cost(machine: Machine | None, level: str = "l2") -> CopyCost:

@@ -19,7 +19,7 @@ from pebble.reports.dags import read_dag_source
 from pebble.reports.on_sms import Baseline, SmMemory, common_baselines, read_memory, timeline
 from pebble.reports.report import Report
 from pebble.reports.sm_memory import MEASURED, read_buffers
-from pebble.reports.target import chip_of, find_gpu, whole
+from pebble.reports.target import chip_of, find_gpu, gpu_only, whole
 from pebble.system.clock import Clock, OutOfTimeError, check_seconds
 from pebble.system.files import check_path
 from pebble.units import ceil_div
@@ -127,7 +127,7 @@ class GameRules:
             return self.buffers
         if self.buffers is not None and self.buffers != "single":
             sms = 2 if self.sms is None else whole("--sms", self.sms, 1, _MAX_SMS)
-            chip = find_gpu(self.gpu) if self.gpu is not None else None
+            chip = gpu_only(find_gpu(self.gpu)) if self.gpu is not None else None
             chip = chip_of(None, self.machine) if self.machine is not None else chip
             return read_buffers(self.buffers, sms, self.omega, self.topology, chip, self.level or "l2")
         of_several = {

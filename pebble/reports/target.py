@@ -21,7 +21,7 @@ class PlaceOptions(TypedDict, total=False):
     Attributes
     ----------
     gpu : str or Machine
-        A SKU of ``pebble machines``, or what `pebble.gpu` returned.
+        A machine of ``pebble machines``, or what `pebble.gpu` returned.
     machine : str
         A machine file of your own.
     cache : str or Size
@@ -147,29 +147,57 @@ def _read_where(options: Mapping[str, object]) -> Target:
 
 
 def chip_of(gpu: str | Machine | None, machine: str | None) -> Machine:
-    """The machine of a question that needs one.
+    """The GPU of a question that needs one.
 
     Raises
     ------
     InputError
-        None or both.
+        None or both, or a machine that is no GPU.
     """
     if (gpu is None) == (machine is None):
         got = "neither" if gpu is None else "both"
         raise InputError(f"machine: got {got} of --gpu and --machine, expected exactly one: --gpu SKU, --machine FILE.")
     result = read_target(gpu=gpu, machine=machine).machine
     assert result is not None
-    return result
+    return gpu_only(result)
 
 
 def target_of(options: TargetOptions) -> Target:
-    """The machine or memory among options of more; errors as `read_target`."""
-    return read_target(
+    """The GPU or memory among options of more; errors as `read_target` and `gpu_only`."""
+    result = read_target(
         gpu=options.get("gpu"),
         machine=options.get("machine"),
         cache=options.get("cache"),
         accumulators=options.get("accumulators"),
     )
+    if result.machine is not None:
+        gpu_only(result.machine)
+    return result
+
+
+def gpu_only(machine: Machine) -> Machine:
+    """The machine, where it is a GPU.
+
+    Raises
+    ------
+    InputError
+        It is not, and the question is about kernels of GPUs.
+    """
+    if machine.explicit:
+        raise InputError(
+            f"machine: got {machine.sku}, cores with scratchpads under explicit control, expected a GPU: this question "
+            "is about kernels of GPUs; `pebble bound`, `compare`, `time` and `machines` take it."
+        )
+    return machine
+
+
+def scratchpads_of(options: Mapping[str, object]) -> Machine | None:
+    """The machine of scratchpads among the options ``gpu``, ``machine`` and ``cache``; None where it is none."""
+    place = {key: value for key in ("gpu", "machine", "cache") if (value := options.get(key)) is not None}
+    if len(place) != 1 or "cache" in place:
+        return None
+    machine = _read_where(place).machine
+    return machine if machine is not None and machine.explicit else None
 
 
 def _size(value: object) -> Size:

@@ -10,7 +10,8 @@ from pebble.errors import InputError
 from pebble.families import accounting
 from pebble.models.machine import Machine
 from pebble.models.rates import check_accumulator
-from pebble.timing.energy import Energy, EnergyTable, estimate, load_energy_table
+from pebble.schedules.explicit.dataflow import Moved
+from pebble.timing.energy import Energy, EnergyTable, estimate, estimate_on_cores, load_energy_table
 from pebble.timing.floor import TimeFloor, sm_traffic, time_floor
 from pebble.workloads.workload import Workload
 
@@ -53,6 +54,10 @@ class WorkloadTime:
         if energy is None:
             return cls(workload, machine, floor)
         table = load_energy_table(energy)
+        if machine.explicit:
+            buffer = dram.bytes if machine.store_bytes("shared_buffer") else 0
+            moved = Moved(dram.bytes, buffer, 0, 0, 1.0)
+            return cls(workload, machine, floor, table, estimate_on_cores(table, machine, workload, moved))
         into_sms, _ = sm_traffic(problem, machine, recompute)
         return cls(workload, machine, floor, table, estimate(table, machine, workload, dram.bytes, into_sms.bytes))
 

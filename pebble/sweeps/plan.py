@@ -17,6 +17,7 @@ from pebble.game import Variant
 from pebble.models.caches import parse_policy
 from pebble.models.machine import MAX_FILE_BYTES, Machine, load_machine, machine_names, read_machine_bytes
 from pebble.reports.fit import HARDWARE
+from pebble.reports.target import gpu_only
 from pebble.schedules.execution import parse_execution
 from pebble.schedules.tile import TileShape
 from pebble.solvers import SOLVERS
@@ -152,7 +153,7 @@ def _machines(axes: Axes, files: dict[str, str]) -> list[Machine]:
             results.append(machine)
         else:
             results.append(load_machine(name.lower()))
-    return results
+    return [gpu_only(machine) for machine in results]
 
 
 def _chips(axes: Axes, files: dict[str, str]) -> list[Machine | None]:

@@ -17,6 +17,7 @@ from typing import Any
 from pebble.errors import InputError, UnknownNameError, check_text
 from pebble.models import machine as machines
 from pebble.models.machine import Machine
+from pebble.schedules.explicit.dataflow import Moved
 from pebble.workloads.workload import Workload
 
 _FOLDER = Path(machines.__file__).parent / "energy"
@@ -191,6 +192,29 @@ def estimate_on_sms(table: EnergyTable, workload: Workload, l2_bytes: float, cop
     }
     result = {level: (table.prices.get(key), amount) for level, (key, amount) in amounts.items()}
     return Energy({level: _PICO * price.picojoules * amount for level, (price, amount) in result.items() if price})
+
+
+def estimate_on_cores(table: EnergyTable, machine: Machine, workload: Workload, moved: Moved) -> Energy:
+    """What a schedule on scratchpads takes: by the machine file's own numbers, by the table where it has none.
+
+    The table's price of L2 is taken for a shared buffer, that of shared memory for a scratchpad, which every byte is
+    taken to pass once in and once out. Of a network only the machine file can say the price, for a byte and hop.
+    """
+    buffer = bool(machine.store_bytes("shared_buffer"))
+    amounts = {
+        "dram": (_dram_key(machine), moved.off_chip),
+        "shared_buffer": ("l2", moved.shared),
+        "network": ("", moved.hop_bytes),
+        "scratchpad": ("shared", 2 * moved.into_cores(buffer)),
+        workload.dtype: (f"operations.{workload.dtype}", workload.flops),
+    }
+    result = {}
+    for level, (key, amount) in amounts.items():
+        own, price = machine.get(f"energy.{level}"), table.prices.get(key)
+        picojoules = own.base if own is not None else price.picojoules if price is not None else None
+        if picojoules is not None and (amount or level in ("dram", "scratchpad")):
+            result["operations" if level == workload.dtype else level] = _PICO * picojoules * amount
+    return Energy(result)
 
 
 def _dram_key(machine: Machine) -> str:

@@ -136,6 +136,11 @@ class TimeFloor:
         return max((part.sustained_seconds for part in self.parts), default=0.0)
 
     @property
+    def unknown(self) -> list[str]:
+        """The parts whose rates are not known, for a reader."""
+        return [title for title in TITLES.values() if any(text.startswith(f"{title}: ") for text in self.missing)]
+
+    @property
     def binds(self) -> FloorPart | None:
         """The part that sets the floor."""
         return max(self.parts, key=lambda part: part.seconds, default=None)
@@ -202,6 +207,8 @@ def floor_of(
         if rate is None
     ]
     resident_bytes = machine.l2_bytes + machine.memory_side_cache_bytes
+    if machine.explicit:  # any scratchpad may keep values from one launch to the next
+        resident_bytes = machine.on_chip_bytes
     return TimeFloor(accumulator, tuple(parts), tuple(missing), resident_bytes)
 
 
@@ -240,7 +247,7 @@ def time_floor(
         accumulator,
         (workload.flops, multiplied),
         (dram.bytes, f"{dram.method}, for {dram.capacity:,} values on chip"),
-        _busier_direction(of_sms(problem), *sm_traffic(problem, machine, recompute)),
+        None if machine.explicit else _busier_direction(of_sms(problem), *sm_traffic(problem, machine, recompute)),
     )
 
 

@@ -1,5 +1,6 @@
 """Machines: the bundled numbers against literals, and every way a user's file can be wrong."""
 
+import re
 import subprocess
 import sys
 import tomllib
@@ -8,7 +9,15 @@ from pathlib import Path
 import pytest
 
 from pebble.errors import InputError, UnknownNameError
-from pebble.models.machine import SHORT_NAMES, Machine, Quantity, load_machine, load_machine_file, machine_names
+from pebble.models.machine import (
+    SHORT_NAMES,
+    Machine,
+    Quantity,
+    load_machine,
+    load_machine_file,
+    machine_names,
+    scratchpad_names,
+)
 from pebble.models.quantity import FIELDS, MARKS
 
 MIB = 2**20
@@ -46,7 +55,14 @@ def test_every_sku_of_the_command_line_is_there() -> None:
     assert machine_names() == tuple(sorted(SKUS))
 
 
-@pytest.mark.parametrize("sku", SKUS)
+SCRATCHPADS = ["aws-trainium2", "google-tpu-v4", "graphcore-gc200", "tenstorrent-n150"]
+
+
+def test_every_accelerator_is_there() -> None:
+    assert scratchpad_names() == tuple(SCRATCHPADS)
+
+
+@pytest.mark.parametrize("sku", [*SKUS, *(f"scratchpads/{name}" for name in SCRATCHPADS)])
 def test_every_number_has_value_unit_mark_and_source(sku: str) -> None:
     def tables(node: dict[str, object]) -> list[dict[str, object]]:
         if "value" in node:
@@ -57,14 +73,14 @@ def test_every_number_has_value_unit_mark_and_source(sku: str) -> None:
 
     path = Path(sys.modules["pebble.models.machine"].__file__ or "").parent / "machines" / f"{sku}.toml"
     leaves = tables(tomllib.loads(path.read_text()))
-    assert len(leaves) > 10
+    assert len(leaves) > (5 if "/" in sku else 10)
     for leaf in leaves:
         assert set(leaf) - {"at_mhz"} == {"value", "unit", "mark", "source"}
         assert leaf["mark"] in MARKS
         assert len(str(leaf["source"])) > 8
         if "recalled" in str(leaf["source"]) or "secondary" in str(leaf["source"]):
             assert leaf["mark"] == "guess"
-    assert len(load_machine(sku).quantities) == len(leaves)
+    assert len(load_machine(path.stem).quantities) == len(leaves)
 
 
 @pytest.mark.parametrize(
@@ -254,3 +270,43 @@ def test_importing_machines_is_light() -> None:
 def test_storage_of_an_sm() -> None:
     assert load_machine("a100-sxm4-40gb").sm_bytes == (192 + 256) * 1024
     assert load_machine("b200-sxm").sm_bytes == (256 + 256 + 256) * 1024
+
+
+ACCELERATOR = """\
+name = "Mine"
+kind = "scratchpad"
+cores = { value = 16, unit = "core" }
+
+[stores]
+scratchpad_per_core = { value = 2, unit = "MiB" }
+other_per_core = { value = 64, unit = "KiB" }
+shared_buffer = { value = 32, unit = "MiB" }
+"""
+
+
+def test_an_accelerator_is_its_cores_and_buffer(tmp_path: Path) -> None:
+    path = tmp_path / "mine.toml"
+    path.write_text(ACCELERATOR)
+    machine = load_machine_file(path)
+    assert machine.explicit and (machine.sms, machine.l2_bytes) == (16, 0)
+    assert machine.on_chip_bytes == 16 * (2 * MIB + 64 * 1024) + 32 * MIB
+    assert machine.sm_bytes == 2 * MIB + 64 * 1024
+    assert machine.to_json()["cache_model"] is None
+    assert machine.in_words("an SM reads L2, other SMs do not") == "a core reads shared buffer, other cores do not"
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "message"),
+    [
+        ('"scratchpad"', '"tpu"', "line 2, kind: unknown kind 'tpu': did you mean gpu?"),
+        ('"scratchpad"', '"gpu"', "line 3, cores: it has no meaning on a machine of kind 'gpu'"),
+        ("shared_buffer", "l2", "line 8, stores.l2: it has no meaning on a machine of kind 'scratchpad'"),
+        ('other_per_core = { value = 64, unit = "KiB" }\n', "", "`stores.other_per_core` is missing"),
+        ("[stores]", '[energy]\ndram = { value = 9, unit = "pJ/op" }\n[stores]', "expected one of pJ/B"),
+    ],
+)
+def test_a_mistake_in_an_accelerator_is_one_sentence(tmp_path: Path, old: str, new: str, message: str) -> None:
+    path = tmp_path / "mine.toml"
+    path.write_text(ACCELERATOR.replace(old, new))
+    with pytest.raises(InputError, match=re.escape(message)):
+        load_machine_file(path)

@@ -1,0 +1,247 @@
+"""The best dataflow of each kind: which array, which blocks, which streams are kept; and which handover of a chain.
+
+The search tries every array that it is given and, for each number of array rows, the widest blocks that fit, with all
+choices of what the shared buffer keeps. It is no proof: what is best here is the best of these.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from itertools import chain, combinations
+from typing import Any
+
+from pebble.schedules.explicit.dataflow import Cores, Dataflow, Face, Flow, Moved, Phase, Stream
+from pebble.units import ceil_div
+from pebble.workloads import Attention, Ffn, Gemm
+from pebble.workloads.widths import Widths
+
+Cost = Callable[[Moved], Any]
+
+_EVERY = 16  # numbers of array rows that are all tried; above, one in a few
+PRODUCT = {"C": "output-stationary", "A": "A-stationary", "B": "B-stationary"}
+IN_CHAIN = {"C": "output", "A": "input", "B": "weight"}
+_PANELS = 4  # numbers of panels that are tried, each twice the one before
+
+
+def best_dataflow(face: Face, cores: Cores, cost: Cost) -> Dataflow | None:
+    """The dataflow of a face that costs least; None where none fits.
+
+    Parameters
+    ----------
+    face : Face
+    cores : Cores
+    cost : callable
+        Of what is moved; smaller is better.
+    """
+    streams = [
+        (number, side)
+        for number, phase in enumerate(face.phases)
+        for side, stream in phase.sides
+        if cores.shared and stream.room > stream.inside and not stream.local
+    ]
+    kept = [frozenset(c) for c in chain.from_iterable(combinations(streams, n) for n in range(len(streams) + 1))]
+    best: tuple[Any, Dataflow] | None = None
+    for start in _starts(face, cores):
+        if best is not None and cost(replace(start, kept=kept[-1]).moved) >= best[0]:
+            continue  # whatever is kept, for the more is kept the less moves
+        for keep in kept:
+            cheaper = cost(replace(start, kept=keep).moved)
+            if best is not None and cheaper >= best[0]:
+                continue
+            both = (replace(start, kept=keep, rows_first=rows_first) for rows_first in (True, False))
+            if (tried := next((flow for flow in both if flow.fits), None)) is not None:
+                best = cheaper, tried
+    return None if best is None else best[1]
+
+
+def _starts(face: Face, cores: Cores) -> Iterator[Dataflow]:
+    """Arrays and blocks that fit the scratchpads, nothing kept."""
+    for array in cores.arrays:
+        if array.rows > face.p or array.cols > face.q:
+            continue
+        seen = set()
+        for rows in _counts(ceil_div(face.p, array.rows)):
+            b_p = _side(ceil_div(face.p, rows * array.rows), face.p, cores.step)
+            b_q = min(_widest(phase, b_p, cores) for phase in face.phases)
+            b_q = min(face.q, b_q - b_q % cores.step if b_q > cores.step else b_q)
+            if b_q < 1 or b_p in seen:
+                continue
+            seen.add(b_p)
+            evened = _side(ceil_div(face.q, ceil_div(face.q, b_q * array.cols) * array.cols), face.q, cores.step)
+            yield Dataflow(face, cores, array, (b_p, min(evened, b_q)))
+
+
+def _counts(most: int) -> Iterator[int]:
+    count = 1
+    while count <= most:
+        yield count
+        count += max(1, count // _EVERY)
+    yield most
+
+
+def _side(extent: int, whole: int, step: int) -> int:
+    return min(whole, ceil_div(extent, step) * step)
+
+
+def _widest(phase: Phase, b_p: int, cores: Cores) -> int:
+    """The longest side along q of a block, beside its slices."""
+    slices = cores.stages * min(cores.step, phase.r)
+    free = cores.scratchpad - slices * phase.along_p.room * b_p
+    return free // (phase.cell * b_p + slices * phase.along_q.room)
+
+
+def product_face(stays: str, extents: tuple[int, int, int], a: Stream, b: Stream, c: Stream, products: int = 1) -> Face:
+    """A product of m x n x k with A, B or C in the scratchpads.
+
+    Parameters
+    ----------
+    stays : {"A", "B", "C"}
+    extents : tuple of three int
+        m, n, k.
+    a, b, c : Stream
+        The operands.
+    products : int
+        Multiply-adds of a position: 2 where gate and up are one product.
+    """
+    m, n, k = extents
+    p, q, r, held, along_p, along_q = {
+        "C": (m, n, k, c, a, b),
+        "A": (m, k, n, a, c, b),
+        "B": (k, n, m, b, a, c),
+    }[stays]
+    cell = max(held.partial, held.written) if stays == "C" else held.read
+    return Face(stays, p, q, held, (Phase(r, along_p, along_q, cell, products),))
+
+
+def gemm_flows(gemm: Gemm, cores: Cores, widths: Widths, cost: Cost) -> list[Flow]:
+    """The best output-, A- and B-stationary dataflow of a product, those that fit; partial sums as wide as given."""
+    begins = gemm.out_bytes if gemm.accumulate else 0
+    a, b = Stream("A", widths.read), Stream("B", widths.read)
+    c = Stream("C", partial=widths.partial, written=widths.written, begins=begins)
+    flows = []
+    for stays, name in PRODUCT.items():
+        if best := best_dataflow(product_face(stays, (gemm.m, gemm.n, gemm.k), a, b, c), cores, cost):
+            flows.append(Flow(name, ((1, best),)))
+    return flows
+
+
+def attention_flows(attention: Attention, cores: Cores, widths: Widths, cost: Cost) -> list[Flow]:
+    """The best dataflow in which queries stay with their outputs and softmax state, and that in which keys stay.
+
+    With an online softmax; of a causal mask nothing is left out.
+    """
+    d, e, w = attention.head_dim, attention.value_dim, widths.read
+    rows, keys, groups = attention.stacked_queries, attention.keys, attention.groups
+    state = 2 * widths.hidden  # maximum and sum of a row
+    scores = Stream("S", inside=widths.hidden)
+    sums = widths.partial * e + state
+    queries = Stream("Q and O", read=d * w, written=e * widths.written)
+    key = Stream("K and V", read=(d + e) * w)
+    faces = {
+        "query-stationary": Face("queries", rows, 1, queries, (Phase(keys, scores, key, d * w + sums, d + e),), groups),
+        "key-stationary": Face(
+            "keys",
+            keys,
+            1,
+            key,
+            (Phase(rows, scores, Stream("Q and O", d * w, sums, e * widths.written), key.read, d + e),),
+            groups,
+        ),
+    }
+    results = [(name, best_dataflow(face, cores, cost)) for name, face in faces.items()]
+    return [Flow(name, ((1, best),)) for name, best in results if best]
+
+
+def ffn_flows(ffn: Ffn, cores: Cores, widths: Widths, cost: Cost) -> list[Flow]:
+    """For each choice per product the best dataflows, and how H is handed over; first the one that keeps H on cores.
+
+    Output-stationary and then input-stationary, the block of H that a core has made is what it keeps for the second
+    product. Else H goes through the shared buffer, for a panel of rows at a time, where that fits, or off chip.
+    """
+    chains = _Chains(ffn, cores, widths, cost)
+    fused = chains.on_cores()
+    flows = [] if fused is None else [fused]
+    for first in IN_CHAIN:
+        for second in IN_CHAIN:
+            tried = [*chains.in_buffer(first, second), *chains.off_chip(first, second)]
+            if tried:
+                flows.append(min(tried, key=lambda flow: cost(flow.moved)))
+    return flows
+
+
+class _Chains:
+    """Dataflows of the two products of an FFN; each product is searched once."""
+
+    def __init__(self, ffn: Ffn, cores: Cores, widths: Widths, cost: Cost) -> None:
+        self.ffn, self.cores, self.widths, self.cost = ffn, cores, widths, cost
+        self.found: dict[tuple[object, ...], Dataflow | None] = {}
+        self.x, self.y = Stream("X", widths.read), Stream("Y", partial=widths.partial, written=widths.written)
+        self.up = Stream("Wg and Wu" if ffn.gated else "W1", ffn.up_products * widths.read)
+        self.down = Stream("W2", widths.read)
+
+    @property
+    def partial(self) -> int:
+        """Bytes of a hidden position while it is summed up."""
+        return self.ffn.up_products * self.widths.hidden
+
+    def on_cores(self) -> Flow | None:
+        """H stays where it is made."""
+        f, w = self.ffn, self.widths.read
+        phases = (
+            Phase(f.d_model, self.x, self.up, max(self.partial, w), f.up_products),
+            Phase(f.d_out, self.y, self.down, w),
+        )
+        best = best_dataflow(Face("H", f.tokens, f.hidden, Stream("H"), phases), self.cores, self.cost)
+        if best is None:
+            return None
+        return Flow(_named("C", "A"), ((1, best),), "on cores: H stays where it is made")
+
+    def product(self, number: int, stays: str, rows: int, cores: Cores, local: bool) -> Dataflow | None:
+        """The best for some rows of the first product (0) or the second (1)."""
+        key = number, stays, rows, local, cores.shared
+        if key not in self.found:
+            f, w = self.ffn, self.widths.read
+            if number == 0:
+                made = Stream("H", partial=self.partial, written=w, local=local)
+                face = product_face(stays, (rows, f.hidden, f.d_model), self.x, self.up, made, f.up_products)
+            else:
+                used = Stream("H", read=w, local=local)
+                face = product_face(stays, (rows, f.d_out, f.hidden), used, self.down, self.y)
+            self.found[key] = best_dataflow(face, cores, self.cost)
+        return self.found[key]
+
+    def off_chip(self, first: str, second: str) -> Iterator[Flow]:
+        """H is written off chip and read again."""
+        parts = [self.product(i, stays, self.ffn.tokens, self.cores, False) for i, stays in enumerate((first, second))]
+        if all(parts):
+            yield Flow(_named(first, second), tuple((1, part) for part in parts if part), "off chip")
+
+    def in_buffer(self, first: str, second: str) -> Iterator[Flow]:
+        """H stays in the shared buffer, a panel of rows at a time."""
+        if not self.cores.shared:
+            return
+        f = self.ffn
+        # unfinished sums of H that stream by are wider than what they become
+        wide = self.widths.read if first == "C" else max(self.partial, self.widths.read)
+        panels = ceil_div(f.tokens * f.hidden * wide, self.cores.shared)
+        for count in (panels << i for i in range(_PANELS)):
+            rows = ceil_div(f.tokens, count)
+            left = self.cores.shared - rows * f.hidden * wide
+            if left <= 0 or count > f.tokens:
+                continue
+            full, rest = divmod(f.tokens, rows)
+            pieces = [(full, rows), *([(1, rest)] if rest else [])]
+            cores = replace(self.cores, shared=left)
+            parts = [
+                (times, self.product(i, stays, size, cores, True))
+                for times, size in pieces
+                for i, stays in enumerate((first, second))
+            ]
+            if all(part for _, part in parts):
+                told = "in the shared buffer" + (f", {rows} rows at a time" if count > 1 else "")
+                yield Flow(_named(first, second), tuple((n, part) for n, part in parts if part), told)
+
+
+def _named(first: str, second: str) -> str:
+    return f"{IN_CHAIN[first]}-, then {IN_CHAIN[second]}-stationary"

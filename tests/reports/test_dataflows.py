@@ -1,0 +1,140 @@
+"""Machines of scratchpads: what `compare`, `time`, `bound` and `machines` say of them, and who refuses them."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import pebble
+from pebble.cli import main
+from pebble.errors import InputError
+from pebble.models.machine import scratchpad_names
+from pebble.reports.dataflows import DataflowComparison
+
+GEMM = pebble.Gemm(2048, 2048, 2048, dtype="fp16")
+FFN = pebble.Ffn(512, 512, 2048, gated=True)
+ATTENTION = pebble.Attention(2048, 2048, 64, heads=8, kv_heads=2)
+PAGE = Path(__file__).parents[2] / "docs/accelerators.rst"
+
+
+@pytest.fixture
+def own(tmp_path: Path) -> str:
+    """The machine file of the docs page."""
+    block = re.search(r"\.\. code-block:: toml\n\n((?:   .*\n|\n)+)", PAGE.read_text())
+    assert block is not None
+    path = tmp_path / "own.toml"
+    path.write_text(re.sub("^   ", "", block[1], flags=re.MULTILINE))
+    return str(path)
+
+
+def compared(workload: Any, **where: Any) -> DataflowComparison:
+    result = pebble.compare(workload, **where)
+    assert isinstance(result, DataflowComparison)
+    return result
+
+
+@pytest.mark.parametrize("name", scratchpad_names())
+@pytest.mark.parametrize(("workload", "rows"), [(GEMM, 3), (FFN, 10), (ATTENTION, 2)])
+def test_every_row_is_above_what_is_proved(name: str, workload: Any, rows: int) -> None:
+    result = compared(workload, gpu=name)
+    assert len(result.rows()) == rows and result.into_cores is not None
+    for row in result.rows():
+        assert row["off_chip_bytes"] >= result.bound.bytes >= workload.compulsory_bytes
+        assert row["into_cores_bytes"] >= result.into_cores.bytes
+        assert row["imbalance"] >= 0
+        if row["modelled_ms"] is not None:
+            assert row["modelled_ms"] * 1e-3 >= result.floor.seconds * (1 - 1e-9) or "off chip" in " ".join(
+                result.notes
+            )
+        for part in row["parts"]:
+            assert part["peak_bytes_per_core"] <= result.cores.scratchpad
+            assert part["shared_buffer_bytes"] <= result.cores.shared
+
+
+def test_widths_and_energy_are_those_of_the_machine_file(own: str) -> None:
+    result = compared(FFN, machine=own)
+    for flow, row in zip(result.flows, result.rows(), strict=True):
+        moved = flow.moved
+        assert row["off_chip_ms"] == pytest.approx(moved.off_chip / 400e9 * 1e3)
+        assert row["shared_ms"] == pytest.approx(moved.shared / 2e12 * 1e3)
+        assert row.get("network_ms", 0) == pytest.approx(moved.hop_bytes / 4e12 * 1e3)
+        assert row["operations_ms"] == pytest.approx(moved.work * FFN.flops / 100e12 * 1e3)
+        assert row["energy"].get("network_joules", 0) == pytest.approx(0.8e-12 * moved.hop_bytes)
+        assert row["energy"]["total_joules"] == pytest.approx(row["joules"])
+    assert any(flow.moved.hop_bytes >= flow.moved.copied > 0 for flow in result.flows)
+    assert not any("time leaves out" in note or "network" in note for note in result.notes)
+    one, other = (compared(GEMM, machine=own, energy=table).rows()[0]["joules"] for table in ("k40", "7nm"))
+    assert one > other
+
+
+def test_what_is_not_known_is_said() -> None:
+    notes = " ".join(compared(GEMM, gpu="graphcore-gc200").notes)
+    assert "time leaves out off chip" in notes and "least bytes off chip is the first" in notes
+    assert "energy leaves out the network" in notes
+    assert "shared buffer" in " ".join(compared(GEMM, gpu="google-tpu-v4").notes)
+
+
+def test_output_then_input_stationary_hands_over_on_the_cores() -> None:
+    flows = compared(FFN, gpu="graphcore-gc200").flows
+    (fused,) = (flow for flow in flows if flow.handover.startswith("on cores"))
+    other = next(flow for flow in flows if flow.name == fused.name and flow is not fused)
+    hidden = FFN.tokens * FFN.hidden * FFN.in_bytes
+    assert fused.name == "output-, then input-stationary" and other.handover == "off chip"
+    assert other.moved.off_chip - fused.moved.off_chip >= 2 * hidden  # written once, read at least once
+
+
+CALLS: list[Callable[[], object]] = [
+    lambda: pebble.tile(GEMM, gpu="google-tpu-v4"),
+    lambda: pebble.advise(GEMM, gpu="google-tpu-v4"),
+    lambda: pebble.tune(GEMM, gpu="google-tpu-v4"),
+    lambda: pebble.simulate(GEMM, "row", gpu="google-tpu-v4"),
+    lambda: pebble.curve(GEMM, ["row"], gpu="google-tpu-v4"),
+    lambda: pebble.time(GEMM, sweep="m=16,32", gpu="google-tpu-v4"),
+]
+
+
+@pytest.mark.parametrize("call", CALLS)
+def test_questions_about_kernels_refuse_it_in_one_sentence(call: Callable[[], object]) -> None:
+    with pytest.raises(InputError, match=r"got google-tpu-v4, cores with scratchpads .* expected a GPU"):
+        call()
+
+
+def test_what_has_no_dataflow_is_refused() -> None:
+    with pytest.raises(InputError, match="softmax: got strict"):
+        pebble.compare(pebble.Attention(64, 64, 16, softmax="strict"), gpu="google-tpu-v4")
+    with pytest.raises(InputError, match="expected gemm, ffn or attention"):
+        pebble.compare(pebble.Conv2d(1, 8, 8, 8, 8, 3), gpu="google-tpu-v4")
+    with pytest.raises(InputError, match="tile: got it with a machine of scratchpads"):
+        pebble.compare(GEMM, gpu="google-tpu-v4", tile="128x128x64")
+    with pytest.raises(InputError, match="schedules: got it with a machine of scratchpads"):
+        pebble.time(GEMM, ["row"], gpu="google-tpu-v4")
+
+
+@pytest.mark.parametrize(
+    "words", ["compare", "time", "bound", "bound --buffers connected", "compare --buffers sm-local"]
+)
+def test_its_words_are_cores(words: str, capsys: pytest.CaptureFixture[str]) -> None:
+    command, *more = words.split()
+    asked = "gemm -m 1024 -n 1024 -k 1024 --gpu tenstorrent-n150"
+    assert main([command, *asked.split(), *more]) == 0
+    text = capsys.readouterr().out.replace("sm-local", "")
+    assert "core" in text or command == "bound"
+    assert "SM" not in text and "L2" not in text
+
+
+def test_its_document_and_figure(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    figure = str(tmp_path / "f.svg")
+    words = "ffn --tokens 256 --d-model 512 --hidden 1024 --gpu google-tpu-v4 --json"
+    assert main(["compare", *words.split(), "--figure", figure]) == 0
+    document = json.loads(capsys.readouterr().out)
+    assert document["machine"]["sku"] == "google-tpu-v4" and len(document["schedules"]) == 10
+    assert document["upper_bound"]["bytes"] >= document["lower_bound"]["bytes"]
+    assert "shared buffer" in document["notes"][0]
+    assert Path(figure).stat().st_size > 1000
+    assert main(["machines", "google-tpu-v4"]) == 0
+    assert "scratchpads under explicit control" in capsys.readouterr().out
