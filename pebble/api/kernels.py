@@ -96,7 +96,8 @@ def time(
 
         check_options(options, KernelOptions.__optional_keys__, "time")
         place, of_kernels = split_options(options, PlaceOptions)
-        of_gpus = {"schedules": None if schedules == "all" else schedules, "schedule": schedule, "residual": residual}
+        every = isinstance(schedules, str) and schedules == "all"  # they may be arrays
+        of_gpus = {"schedules": None if every else schedules, "schedule": schedule, "residual": residual}
         refuse("a machine of scratchpads", {**of_kernels, **of_gpus})
         return compare_dataflows(workload, **place)
     if beside is None and sweep is None:

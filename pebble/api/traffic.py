@@ -207,7 +207,8 @@ def compare(
     """
     _check_comparison(workload, options, residual, exact)
     others, kernel = split_options(options, BoundaryOptions)
-    named = {"schedules": None if schedules == "all" else schedules, "schedule": schedule, "residual": residual}
+    every = isinstance(schedules, str) and schedules == "all"  # they may be arrays
+    named = {"schedules": None if every else schedules, "schedule": schedule, "residual": residual}
     timed = {name: others.pop(name) for name in ("accumulator", "energy")}
     boundary = Buffers(**others)
     where, of_kernels = split_options(kernel, PlaceOptions)
