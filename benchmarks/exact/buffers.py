@@ -8,9 +8,9 @@ Each row of ``benchmarks/exact/buffers.csv``: the workload (family-sizes: gemm-M
 online- or strict-QUERIESxKEYSxHEADDIM), S, SMs, buffers, omega, split, the proven interval, what proved it and what
 found the pebbling, which the referee replayed, and seconds, of the clock (compiling left out) and of the processor. A
 split is ``any``, or ``balanced``: no SM does more than its share of the tasks, rounded up. Rows that the table has as
-optimal are not run again. With ``--again`` CP-SAT is asked for less than the optimum, by the program of
-`pebble.solvers.several.program` without its cuts: it knows the rules of the game, and neither bounds nor what the
-search found but its cost. Where it proves that there is nothing, ``second`` names it, beside the seconds of the
+optimal are not run again; an open row keeps the better ends of all its runs. With ``--again`` CP-SAT is asked for less
+than the optimum, by the program of `pebble.solvers.several.program` without its cuts: it knows the rules of the game,
+and neither bounds nor what the search found but its cost. Where it proves that there is nothing, ``second`` names it, beside the seconds of the
 processor that it took, as many as ``--time-limit`` at most; a pebbling that costs less is an error (exit code 5).
 """
 
@@ -101,6 +101,16 @@ def raised(row: Row, rows: dict[tuple[str, ...], Row]) -> Row:
         return row
     result = row | {"lower": best["lower"], "proof": f"no less than S = {best['S']}, {told(best)}, {best['split']}"}
     return result | {"status": "optimal" if result["lower"] == result["upper"] else row["status"]}
+
+
+def merged(before: Row, now: Row) -> Row:
+    """A row run once more: what was proved or found before stands where it is better."""
+    result = dict(now)
+    if before and float(before["lower"]) > float(now["lower"]):
+        result |= {key: before[key] for key in ("lower", "proof")}
+    if before and before["upper"] and float(before["upper"]) < float(now["upper"] or "inf"):
+        result |= {key: before[key] for key in ("upper", "upper_from")}
+    return result | {"status": "optimal" if result["lower"] == result["upper"] else now["status"]}
 
 
 def refute(row: Row, limit: float) -> str:
@@ -214,7 +224,7 @@ def main() -> int:
                 known |= {"second": "cpsat", "second_cpu": f"{time.process_time() - cpu:.1f}"}
             print(*key_of(row), f"below {known['upper']}: {found}, {time.process_time() - cpu:.1f}", flush=True)
         elif not closed and not args.again:
-            known = raised(row | run(row, args.time_limit), read(args.table))
+            known = raised(merged(known, row | run(row, args.time_limit)), read(args.table))
             print(
                 *key_of(row), f"{known['lower']}..{known['upper']}", known["seconds"], known["cpu_seconds"], flush=True
             )

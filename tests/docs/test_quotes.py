@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import sys
 from fractions import Fraction
+from itertools import combinations
 from pathlib import Path
 
 import pytest
@@ -130,6 +131,33 @@ def test_recorded_optima_keep_the_relations_between_the_models() -> None:
     for row in SOLVED:
         assert interval(row)[0] <= interval(row)[1] and (row["status"] == "optimal") == (row["lower"] == row["upper"])
         assert not row["second"] or (row["status"] == "optimal" and float(row["second_cpu"]) < 61)
+
+
+def test_recorded_optima_are_concave_in_the_price_of_a_copy() -> None:
+    """What is proved at two prices bounds what is found between; no copies are omega 2, pooled costs no more than 0."""
+    prices: dict[tuple[str, ...], dict[Fraction, buffers.Row]] = {}
+    for row in SOLVED:
+        price = Fraction(row["omega"] or {"pooled": 0, "sm-local": 2}.get(row["buffers"], 3))
+        for split in ("any", "balanced") if row["buffers"] == "pooled" else (row["split"],):
+            prices.setdefault((row["workload"], row["S"], row["sms"], split), {})[price] = row
+    compared = 0
+    for rows in prices.values():
+        for low, price, high in combinations(sorted(rows), 3):
+            share = (price - low) / (high - low)
+            proved = (1 - share) * interval(rows[low])[0] + share * interval(rows[high])[0]
+            assert proved <= interval(rows[price])[1], rows[price]
+            compared += 1
+    assert compared > 200
+
+
+def test_an_open_row_keeps_the_better_ends_of_its_runs() -> None:
+    before = {"lower": "35.5", "proof": "search", "upper": "37.25", "upper_from": "beam", "status": "feasible"}
+    now = {"lower": "35.75", "proof": "ends", "upper": "38", "upper_from": "heuristic", "status": "feasible"}
+    best = {"lower": "35.75", "proof": "ends", "upper": "37.25", "upper_from": "beam", "status": "feasible"}
+    assert buffers.merged(before, now) == buffers.merged(now, before) == best
+    assert buffers.merged({}, now) == now
+    assert buffers.merged(before | {"lower": "38"}, now | {"lower": "37"})["status"] == "feasible"
+    assert buffers.merged(before | {"lower": "37.25"}, now)["status"] == "optimal"
 
 
 def test_solve_proves_what_bound_proves() -> None:

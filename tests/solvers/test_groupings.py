@@ -11,8 +11,10 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 import pebble
+from pebble.bounds.memories import buffer_lower_bound
 from pebble.cdag.products import ffn_dag, gemm_dag
 from pebble.errors import InputError
+from pebble.families import accounting
 from pebble.game import BufferModel, Game, minimum_capacity
 from pebble.solvers import solve
 from pebble.solvers.lower import bound_for_several
@@ -110,3 +112,32 @@ def test_a_ring_of_any_dag() -> None:
     assert bound.name == "program over groups of SMs" and (bound.cost, bound.slow) == (23, 16)
     result = pebble.solve(ffn_dag(2, 2, 2), 3, buffers=problem.buffers, tasks_per_sm=3, solver="heuristic")
     assert 23 <= result.lower_bound <= result.upper_bound
+
+
+FAMILIES: dict[str, dict[str, object]] = {
+    "gemm": {"m": 3, "n": 3, "k": 3},
+    "ffn": {"tokens": 2, "d_model": 3, "hidden": 2},
+    "ffn, gated": {"tokens": 2, "d_model": 2, "hidden": 2, "gated": True},
+    "attention": {"queries": 2, "keys": 2, "head_dim": 2},
+}
+
+
+@pytest.mark.parametrize("name", FAMILIES)
+@pytest.mark.parametrize(("net", "omega"), [(None, None), ("all-to-all", "1/4"), ("ring", "1/2"), ("all-to-all", "1")])
+@pytest.mark.parametrize(
+    ("sms", "capacity"),
+    [(3, 4), pytest.param(2, 5, marks=pytest.mark.slow), pytest.param(4, 9, marks=pytest.mark.slow)],
+)
+def test_solve_proves_what_bound_proves(name: str, net: str | None, omega: str | None, sms: int, capacity: int) -> None:
+    """Of the same game, with a limit on tasks and without; every multiply-add is a task."""
+    family, sizes = name.partition(",")[0], FAMILIES[name]
+    workload = pebble.workload(family, **sizes)
+    model = BufferModel("sm-local", sms) if net is None else BufferModel("connected", sms, Fraction(omega), net)
+    for even in (False, True):
+        result = pebble.solve(
+            family, capacity, buffers=model, balanced=even, solver="heuristic", time_limit=600, **sizes
+        )
+        share = result.most_tasks if even else None
+        assert share is None or share * sms >= workload.multiply_adds
+        proved = buffer_lower_bound(accounting(workload), capacity, model, share)
+        assert result.lower_bound >= proved.elements
