@@ -10,8 +10,9 @@ found the pebbling, which the referee replayed, and seconds, of the clock (compi
 split is ``any``, or ``balanced``: no SM does more than its share of the tasks, rounded up. Rows that the table has as
 optimal are not run again; an open row keeps the better ends of all its runs. With ``--again`` CP-SAT is asked for less
 than the optimum, by the program of `pebble.solvers.several.program` without its cuts: it knows the rules of the game,
-and neither bounds nor what the search found but its cost. Where it proves that there is nothing, ``second`` names it, beside the seconds of the
-processor that it took, as many as ``--time-limit`` at most; a pebbling that costs less is an error (exit code 5).
+and neither bounds nor what the search found but its cost. Where it proves that there is nothing, ``second`` names it,
+beside the seconds of the processor that it took, as many as ``--time-limit`` at most; a pebbling that costs less is an
+error (exit code 5).
 """
 
 from __future__ import annotations
