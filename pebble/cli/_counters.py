@@ -7,6 +7,8 @@ from math import exp
 from pebble.cli import _output
 from pebble.counters import MeasuredLaunch
 from pebble.counters.dimensions import LEAST_SPREAD, STEP, Dimensions
+from pebble.counters.limits import computes
+from pebble.counters.names import Operation
 from pebble.reports.ncu import NcuReport
 from pebble.reports.ncu_compare import Judgement
 from pebble.reports.ncu_dims import Recovered
@@ -57,8 +59,12 @@ def _print_what_to_know(result: NcuReport) -> None:
     """The critical kernel, what the counters do not say, and notes."""
     critical = result.critical
     _output.say(_plain(f"* critical kernel: {critical.launch.ident} {critical.launch.short_name} ({critical.why})"))
+    if result.data_type.types or computes(critical.launch) is not Operation.OTHER:
+        _output.say(_plain(f"type: {result.data_type.text}"), "  ")
     _output.say(f"limit: {result.limit.text}", "  ")
-    _print_hits(critical.launch)
+    _output.say(f"evidence: {result.limit.evidence}", "  ")
+    for sentence in result.hits:
+        _output.say(f"hit rate: {sentence}", "  ")
     past = [launch.ident for launch in result.launches if _past_l1(launch)]
     if past:
         _output.say(
@@ -88,18 +94,6 @@ def _print_what_to_know(result: NcuReport) -> None:
         _output.say(_plain(f"note: {note}"))
 
 
-def _print_hits(launch: MeasuredLaunch) -> None:
-    """The hit rates of a launch, and what they are of."""
-    rates = [(level, launch.value(f"{level.lower()}_hit_percent")) for level in ("L1", "L2")]
-    known = [f"{level} {rate:.1f} %" for level, rate in rates if rate is not None]
-    if not known:
-        return
-    traffic, fabric = launch.value("dram_bytes"), launch.value("l2_fabric_sectors")
-    twice = "; L2 looks up twice what lies in its other partition" if fabric else ""
-    left = "" if traffic is None else f"; DRAM moved {format_bytes(traffic)}"
-    _output.say(f"hit rates: {', '.join(known)}, of the sectors loaded and stored there{twice}{left}", "  ")
-
-
 def _past_l1(launch: MeasuredLaunch) -> bool:
     """Whether it computes on the tensor pipe what the L1 has not seen."""
     return (launch.value("tensor_percent") or 0) >= 1 and launch.value("l1_load_sectors") == 0
@@ -116,8 +110,10 @@ def print_identified(result: Identified, known: str = "") -> None:
         say(f"stores   {result.stored[0]:,} sectors")
     else:
         say(f"stores   about {result.stored[0]:,} sectors: none passed the L1's counters; told from L2's writes")
+    if result.data_type.types or result.computes != Operation.OTHER:
+        say(_plain(f"type     {result.data_type.text}"))
     if result.stores is not None:
-        say(f"type     {result.stores.text}")
+        say(f"stored   {result.stores.text}")
     if result.computes == "attention" and result.stores is not None and not result.heads:
         say(f"heads    none of usual width fills {result.stores.cols:,} columns with a log-sum-exp beside")
     if len(result.heads) > 1:

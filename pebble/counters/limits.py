@@ -12,13 +12,13 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from pebble.counters.datatypes import TENSOR_AT_WORK
 from pebble.counters.names import Operation, kind_of
 from pebble.counters.profile import MeasuredLaunch, Profile
 from pebble.counters.shapes import multiply_adds
 from pebble.errors import InputError
 
 _FMA = "fma_instructions"
-_TENSOR_AT_WORK = 1.0  # percent of the time; below, a stray instruction
 
 
 @dataclass(frozen=True)
@@ -39,7 +39,7 @@ class Critical:
 def computes(launch: MeasuredLaunch) -> Operation:
     """What a launch computes: by its name, else a product where the tensor pipe is at work."""
     kind = kind_of(launch.kernel)
-    if kind is Operation.OTHER and (launch.value("tensor_percent") or 0) >= _TENSOR_AT_WORK:
+    if kind is Operation.OTHER and (launch.value("tensor_percent") or 0) >= TENSOR_AT_WORK:
         return Operation.GEMM
     return kind
 
@@ -57,7 +57,7 @@ def critical_kernel(launches: Sequence[MeasuredLaunch]) -> Critical:
 
     if len(launches) == 1:
         return Critical(launches[0], "the only one")
-    busy = [launch for launch in launches if (launch.value("tensor_percent") or 0) >= _TENSOR_AT_WORK]
+    busy = [launch for launch in launches if (launch.value("tensor_percent") or 0) >= TENSOR_AT_WORK]
     among, said = (
         (busy, "tensor pipe") if busy else ([o for o in launches if computes(o) is not Operation.OTHER], "name")
     )
@@ -123,6 +123,11 @@ _PIPES = {
 }
 _MULTIPLY = ("tensor_percent", "fma_percent", "double_percent")
 _UNITS = {"sm_percent": "SMs", "l1_percent": "L1", "l2_percent": "L2", "dram_percent": "DRAM"}
+_BOUND = {
+    "dram": "memory-bound", "memory": "memory-bound", "cache": "cache-bound", "compute": "compute-bound",
+    "sm": "SM-bound", "waiting": "latency-bound",
+}  # fmt: skip
+_MOST_INSTRUCTIONS = 4  # a cycle: one of each of an SM's four schedulers
 _MAIN = {"sm_percent": "sm__throughput", "l2_percent": "lts__throughput", "dram_percent": "dram__throughput"}
 
 
@@ -132,26 +137,61 @@ class Limit:
 
     Attributes
     ----------
-    kind : {"compute", "sm", "cache", "dram", "waiting", "not-dram", "unknown"}
+    kind : {"compute", "sm", "cache", "dram", "memory", "waiting", "not-dram", "unknown"}
         ``compute``: a pipe that multiplies; ``sm``: the SMs otherwise, or the report does not say by which pipe;
-        ``waiting``: no unit reaches `NEAR_PEAK`; ``not-dram``: what it is the report does not say.
+        ``memory``: DRAM, or L2, which the report does not say; ``waiting``: no unit reaches `NEAR_PEAK`; ``not-dram``:
+        what it is the report does not say.
     text : str
         In a sentence.
     shares : mapping of str to float
         Percent of its peak that each unit reached over the whole time, where it is known.
     dram_bytes_per_second : float or None
         Measured.
+    instructions_a_cycle : float or None
+        That an SM executed, of all cycles or, as ``while_active`` says, of those in which it had a warp.
+    while_active : bool
     """
 
     kind: str
     text: str
     shares: Mapping[str, float]
     dram_bytes_per_second: float | None
+    instructions_a_cycle: float | None = None
+    while_active: bool = False
+
+    @property
+    def bound(self) -> str:
+        """The verdict in a word: memory-, cache-, compute-, SM- or latency-bound; empty where it is not told."""
+        return _BOUND.get(self.kind, "")
+
+    @property
+    def evidence(self) -> str:
+        """Instructions a cycle against the rate of DRAM, and the pipes, in words; and what is lacking of it."""
+        rate, cycle = self.dram_bytes_per_second, self.instructions_a_cycle
+        said, lacking = [], []
+        if cycle is None:
+            lacking.append("sm__inst_executed.avg.per_cycle_elapsed")
+        else:
+            when = " while it has warps" if self.while_active else ""
+            said.append(f"{cycle:.2f} of {_MOST_INSTRUCTIONS} instructions a cycle and SM{when}")
+        if rate is None and "dram_percent" not in self.shares:
+            lacking.append("dram__bytes.sum and gpu__time_duration.sum")
+        else:
+            parts = [] if rate is None else [f"{rate / 1e9:,.4g} GB/s"]
+            parts += [f"{self.shares['dram_percent']:.1f} % of the peak"] if "dram_percent" in self.shares else []
+            said.append(f"DRAM {', '.join(parts)}")
+        if "l2_percent" in self.shares:
+            said.append(f"L2 {self.shares['l2_percent']:.1f} %")
+        said += [f"{_PIPES[key]} {self.shares[key]:.1f} %" for key in _MULTIPLY if self.shares.get(key, 0.0) >= 0.1]
+        return "; ".join(said + [f"profile {', '.join(lacking)} for the rest"] * bool(lacking))
 
     def to_json(self) -> dict[str, Any]:
         """Plain data for ``--json``."""
         rate = self.dram_bytes_per_second
-        return {"verdict": self.kind, "text": self.text, "dram_bytes_per_second": rate, **self.shares}
+        return {
+            "verdict": self.kind, "bound": self.bound or None, "text": self.text, "evidence": self.evidence,
+            "dram_bytes_per_second": rate, "instructions_a_cycle": self.instructions_a_cycle, **self.shares,
+        }  # fmt: skip
 
 
 def limit_of(launches: Sequence[MeasuredLaunch], dram_peak: float | None = None) -> Limit:
@@ -180,10 +220,24 @@ def limit_of(launches: Sequence[MeasuredLaunch], dram_peak: float | None = None)
     if "dram_percent" not in shares and rate is not None and peak:
         shares["dram_percent"] = 100 * rate / peak
     pipes = {key: shares[key] for key in _PIPES if key in shares}
-    if pipes:  # the SMs are as busy as their busiest pipe
+    told = "sm_percent" in shares or {"issue_percent", "tensor_percent"} <= pipes.keys()
+    if pipes and (told or max(pipes.values()) >= NEAR_PEAK):  # the SMs are as busy as their busiest pipe
         shares["sm_percent"] = max(shares.get("sm_percent", 0.0), *pipes.values())
-    kind, text = _verdict({key: shares[key] for key in _UNITS if key in shares}, pipes, rate)
-    return Limit(kind, text, shares, rate)
+    units = {key: shares[key] for key in _UNITS if key in shares}
+    kind, text = _verdict(units, pipes, rate, [launch.blocks for launch in launches], launches[0].value("sms"))
+    cycle, active = _instructions(launches, times)
+    return Limit(kind, f"{_BOUND[kind]}: {text}" if kind in _BOUND else text, shares, rate, cycle, active)
+
+
+def _instructions(launches: Sequence[MeasuredLaunch], times: Sequence[float]) -> tuple[float | None, bool]:
+    """Instructions a cycle over the time of all launches, and whether only cycles with a warp are counted."""
+    results = [item for launch in launches if (item := launch.find("instructions_a_cycle")) is not None]
+    active = any(" Active" in item.metric or "active_cycle" in item.metric for item in results)
+    active = active or any(item.metric.endswith("_active") for item in results)
+    if len(results) < len(launches) or (len(results) > 1 and not all(times)):
+        return None, active
+    weights = times if len(results) > 1 else [1.0]
+    return sum(item.value * w for item, w in zip(results, weights, strict=True)) / sum(weights), active
 
 
 def _share(launches: Sequence[MeasuredLaunch], times: Sequence[float], key: str) -> float | None:
@@ -197,7 +251,13 @@ def _share(launches: Sequence[MeasuredLaunch], times: Sequence[float], key: str)
     return sum(share * time for share, time in zip(known, times, strict=True)) / sum(times) if all(times) else None
 
 
-def _verdict(units: Mapping[str, float], pipes: Mapping[str, float], rate: float | None) -> tuple[str, str]:
+def _verdict(
+    units: Mapping[str, float],
+    pipes: Mapping[str, float],
+    rate: float | None,
+    blocks: Sequence[int | None],
+    sms: float | None,
+) -> tuple[str, str]:
     """What limits, and the sentence that says so."""
     traffic = "" if rate is None else f"{rate / 1e9:,.4g} GB/s"
     dram = units.get("dram_percent")
@@ -225,12 +285,21 @@ def _verdict(units: Mapping[str, float], pipes: Mapping[str, float], rate: float
             else "fewer DRAM bytes help as far as they ease the caches too"
         )
         return kind, f"{what}, {whether}{context}: {gain}"
+    if dram is not None and most == "dram_percent" and dram >= NEAR_PEAK and "sm_percent" in units:
+        return "memory", (
+            f"DRAM, at {dram:.1f} % of its peak, before the SMs ({units['sm_percent']:.1f} %); whether L2 is still "
+            f"nearer to its own, the report does not say{ask}"
+        )
     if dram is None or dram >= NEAR_PEAK:
         return "unknown", f"not told{': ' * bool(said)}{said}{' of the peak' * bool(said)}{ask}"
     if unsaid:
         return "not-dram", f"not the bandwidth of DRAM: {said} of the peak; what else, the report does not say{ask}"
     unseen = "" if "l1_percent" in units else ", or L1 is busy, which the report does not say"
     low = f"nothing reaches {NEAR_PEAK:.0f} % of its peak ({said})"
+    most_blocks = max((count for count in blocks if count is not None), default=0)
+    few = f"{most_blocks:,} block{'s' * (most_blocks != 1)} for {sms:.0f} SMs" if sms and None not in blocks else ""
+    if few and most_blocks < (sms or 0):
+        return "waiting", f"{low}: {few}, too few to fill the chip{unseen}"
     return "waiting", f"{low}: the kernel waits, or has too few blocks to fill the chip{unseen}"
 
 

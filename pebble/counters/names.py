@@ -10,8 +10,18 @@ _ATTENTION = re.compile(r"flash|fmha|sdpa|attention|attn", re.IGNORECASE)
 _PRODUCT = re.compile(
     r"gemm|matmul|nvjet|xmma|cublas|tensorop|wgmma|[_:]mm[_(<]|\bmm_|_dot_|einsum|addmm|linear", re.IGNORECASE
 )
-_LIBRARY_TYPES = re.compile(r"nvjet(?:_sm[0-9]+)?_([a-z])[a-z]([a-z])_")
+_LIBRARY_TYPES = re.compile(r"nvjet(?:_sm[0-9]+)?_([a-z])(?:[a-z]{2})?[a-z]([a-z])_")  # A (B C) accumulator D
 _LIBRARY_BYTES = {"q": 1, "r": 1, "t": 2, "h": 2, "s": 4}
+_LIBRARY_NAMES = {"q": ("fp8",), "r": ("fp8",), "t": ("bf16",), "h": ("fp16",), "s": ("fp32", "tf32")}
+_TYPE_WORDS = {
+    "fp8": re.compile(r"e4m3|e5m2|fp8"),
+    "tf32": re.compile(r"tf32|tfloat32|tensorop_s1688gemm"),
+    "bf16": re.compile(r"bf16|bfloat16"),
+    "fp16": re.compile(r"half|(?<!b)fp16|(?<![a-z])f16|hgemm|h16816|h1688|h884"),
+    "fp64": re.compile(r"double\b|(?<![a-z])f64|fp64|dgemm|d884"),
+    "fp32": re.compile(r"float\b(?!16)|(?<!t)f32|fp32|sgemm"),
+    "int8": re.compile(r"int8|(?<![a-z])[is]8(?![0-9])|igemm"),
+}
 _TILES = (
     re.compile(r"tilesize([0-9]+)x([0-9]+)x([0-9]+)"),
     re.compile(r"nvjet[a-z0-9_]*?_([0-9]+)x([0-9]+)_([0-9]+)x[0-9]+"),
@@ -97,16 +107,33 @@ def value_bytes(name: str) -> tuple[tuple[int, ...], tuple[int, ...]]:
     library = _LIBRARY_TYPES.search(name)
     if library and library[1] in _LIBRARY_BYTES and library[2] in _LIBRARY_BYTES:
         return (_LIBRARY_BYTES[library[1]],), (_LIBRARY_BYTES[library[2]],)
-    lower = name.lower()
-    eight = bool(re.search(r"e4m3|e5m2|fp8", lower))
-    sixteen = bool(re.search(r"bf16|bfloat16|half|fp16|(?<![a-z])f16|hgemm|h16816", lower))
-    full = bool(re.search(r"float\b(?!16)|f32|fp32|sgemm|tf32", lower))
-    double = bool(re.search(r"double\b|(?<![a-z])f64|fp64|dgemm|d884", lower))
-    if eight:
+    types, lower = operand_types(name), name.lower()
+    if types in (("fp8",), ("int8",)):
         return (1,), (1, 2, 4)
-    if sixteen:  # f32 beside it names the accumulator more often than the output
+    if "bf16" in types or "fp16" in types:  # f32 beside it names the accumulator more often than the output
         return (2,), (2, 4) if re.search(r"f32_f32|float\s*\*", lower) and "16_f32_f32" not in lower else (2,)
-    if full or double:
-        sizes = (4,) * full + (8,) * double
-        return sizes, sizes
-    return (1, 2, 4), (1, 2, 4)
+    sizes = (4,) * ("fp32" in types or "tf32" in types) + (8,) * ("fp64" in types)
+    return (sizes, sizes) if sizes else ((1, 2, 4), (1, 2, 4))
+
+
+def operand_types(name: str) -> tuple[str, ...]:
+    """The data types of the operands that a kernel's name says; several where it says several, none where none.
+
+    Types of accumulators and of results are left out where one of operands is said beside.
+
+    Examples
+    --------
+    >>> operand_types("ampere_bf16_s16816gemm_bf16_128x256"), operand_types("sm80_xmma_gemm_f32f32_tf32f32_f32_tn_n")
+    (('bf16',), ('tf32',))
+    >>> operand_types("ampere_dgemm_64x64_nn"), operand_types("nvjet_qqtst_128x128_64x4"), operand_types("vecAdd")
+    (('fp64',), ('fp8',), ())
+    """
+    library = _LIBRARY_TYPES.search(name)
+    if library and library[1] in _LIBRARY_NAMES:
+        return _LIBRARY_NAMES[library[1]]
+    lower = name.lower()
+    said = [kind for kind, words in _TYPE_WORDS.items() if words.search(lower)]
+    for group in (("fp8",), ("tf32",), ("bf16", "fp16"), ("fp64", "fp32"), ("int8",)):
+        if here := tuple(kind for kind in said if kind in group):
+            return here
+    return ()

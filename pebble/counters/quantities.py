@@ -47,11 +47,17 @@ class Quantity:
     listed: bool = False
 
     def find(self, numbers: Numbers) -> LaunchQuantity | None:
-        """From the first source that there is; traffic of DRAM else from its parts or from rate and time."""
+        """From the first source that there is; else worked out: traffic of DRAM from its parts or from rate and time,
+        instructions a cycle from both counts."""
         for metric, factor in self.sources:
             value = numbers(metric)
             if value is not None:
                 return LaunchQuantity(value * factor, metric, ": " not in metric)
+        if self is QUANTITIES["instructions_a_cycle"]:
+            parts = [QUANTITIES[key].find(numbers) for key in ("instructions", "sm_cycles")]
+            if parts[0] is None or parts[1] is None or not parts[1].value:
+                return None
+            return LaunchQuantity(parts[0].value / parts[1].value, f"{parts[0].metric} / {parts[1].metric}", True)
         return _worked_out(numbers) if self is QUANTITIES["dram_bytes"] else None
 
 
@@ -66,6 +72,7 @@ def _busy(*names: str) -> tuple[Source, ...]:
 
 _SPEED = "GPU Speed Of Light Throughput"
 _MEMORY = "Memory Workload Analysis"
+_COMPUTE = "Compute Workload Analysis"
 _DRAM = {
     kind: _sources(
         f"dram__bytes_{kind}.sum",
@@ -195,7 +202,32 @@ QUANTITIES: dict[str, Quantity] = {
     ),
     "issue_percent": Quantity(
         "issue slots used", "%",
-        _busy("sm__inst_executed") + _sources(("sm__inst_executed.avg.per_cycle_elapsed", _OF_SLOTS)),
+        _busy("sm__inst_executed")
+        + _sources(
+            ("sm__inst_executed.avg.per_cycle_elapsed", _OF_SLOTS), (f"{_COMPUTE}: Executed Ipc Elapsed", _OF_SLOTS),
+            ("sm__inst_executed_avg_per_elapsed_cycle", _OF_SLOTS),
+        ),
+    ),
+    "instructions_a_cycle": Quantity(
+        "instructions a cycle of an SM", "inst/cycle",
+        _sources(
+            "sm__inst_executed.avg.per_cycle_elapsed", f"{_COMPUTE}: Executed Ipc Elapsed",
+            "sm__inst_executed_avg_per_elapsed_cycle", "sm__inst_executed.avg.per_cycle_active",
+            "sm__inst_issued.avg.per_cycle_active", f"{_COMPUTE}: Executed Ipc Active",
+            ("smsp__issue_active.avg.per_cycle_active", 4.0), "sm__inst_executed_avg_per_active_cycle",
+        ),
+    ),
+    "instructions": Quantity(
+        "instructions of warps", "inst",
+        _sources("sm__inst_executed.sum", "smsp__inst_executed.sum", "inst_executed", "smsp__inst_executed_sum"),
+    ),
+    "tma_load_instructions": Quantity(
+        "loads by TMA", "inst",
+        _sources("smsp__sass_inst_executed_op_tma_ld.sum", "sm__sass_inst_executed_op_tma_ld.sum"),
+    ),
+    "bypassing_sectors": Quantity(
+        "sectors copied past L1", "sector",
+        _sources("sm__sass_l1tex_t_sectors_pipe_lsu_mem_global_op_ldgsts_cache_bypass.sum"),
     ),
     "l1_percent": Quantity("throughput of L1", "%", _busy("l1tex__throughput")),
     "l2_percent": Quantity(

@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from math import isqrt
 
+from pebble.counters.datatypes import BYTES, TENSOR_AT_WORK, data_type, tensor_operations
 from pebble.counters.names import Tile, tile_of, value_bytes
 from pebble.counters.profile import MeasuredLaunch
 from pebble.counters.quantities import SECTOR_BYTES
@@ -18,7 +19,6 @@ from pebble.counters.stores import VALUE_BYTES, StoreVerdict, read_stores
 WARP = 32
 UNTOLD_BYTES = (1, 2, 4)  # bytes of a value where nothing says them; fp64 says itself, by its name or its instructions
 _DOUBLE = (8,)
-_DOUBLES = 0.25  # fp64 FMAs beside each FMA of another pipe, which also count addresses, from which fp64 multiplies
 _K_STEPS = ((64, 1.0), (32, 0.6), (16, 0.3), (8, 1e-3))  # K is a multiple of one; the finer, the nearer it must be
 _NEAR = 0.003  # of loads, which barriers and tails add a little to
 _NEAR_TENSOR, _NEAR_FMA = 0.01, 0.02
@@ -74,17 +74,12 @@ def value_sizes(launch: MeasuredLaunch) -> tuple[tuple[int, ...], tuple[int, ...
     inputs, outputs = value_bytes(launch.kernel)
     if outputs != UNTOLD_BYTES:
         return inputs, outputs
-    if (launch.value("double_tensor_percent") or 0) >= 1:
-        return _DOUBLE, _DOUBLE
-    if (launch.value("tensor_percent") or 0) >= 1:
+    sizes = {BYTES.get(kind, 0) for kind in data_type(launch).types}
+    untold = launch.value("half_fma_instructions") is None  # values of 16 bits may be multiplied in fp32
+    if len(sizes) != 1 or 0 in sizes or (sizes == {4} and untold):
         return inputs, outputs
-    full, half = launch.value("fma_instructions"), launch.value("half_fma_instructions")
-    double = launch.value("double_fma_instructions")
-    if double and double >= _DOUBLES * max(full or 0, half or 0):
-        return _DOUBLE, _DOUBLE
-    if half and half > (full or 0):
-        return (2,), (2, 4)
-    return ((4,), (4,)) if full and half is not None else (inputs, outputs)
+    (size,) = sizes
+    return (size,), {1: (1, 2, 4), 2: (2, 4)}.get(size, (size,))
 
 
 def multiply_adds(launch: MeasuredLaunch) -> float | None:
@@ -147,7 +142,7 @@ def read_shapes(launch: MeasuredLaunch, rows: int | None = None, cols: int | Non
                         result.setdefault((m, n, k), (len(by), ShapeReading(m, n, k, tile, size, factor, rests_on)))
     most = max((votes for votes, _ in result.values()), default=0)
     readings = [reading for votes, reading in result.values() if votes == most]
-    usual = (2, 4, 1, 8) if (launch.value("tensor_percent") or 0) >= 1 else (4, 2, 1, 8)
+    usual = (2, 4, 1, 8) if (launch.value("tensor_percent") or 0) >= TENSOR_AT_WORK else (4, 2, 1, 8)
     readings.sort(key=lambda r: (r.factor, usual.index(r.out_bytes), max(r.m, r.n) / min(r.m, r.n)))
     return tuple(readings[:MOST_READINGS])
 
@@ -201,31 +196,46 @@ def _sides(launch: MeasuredLaunch, tile: Tile, values: int, exact: bool) -> Iter
                 yield across * tile.bm, down * tile.bn, f"{tiles:,} tiles"
 
 
-def _depths(launch: MeasuredLaunch, m: int, n: int, tile: Tile, sizes: tuple[int, ...]) -> dict[int, list[str]]:
-    """K as loads, FMAs and the tensor pipe tell it; those that would need more reads than there were are left out."""
-    requested: list[tuple[float, str, float]] = []
+def multiplications(
+    launch: MeasuredLaunch, tile: Tile | None, sizes: tuple[int, ...]
+) -> list[tuple[float, str, float]]:
+    """M N K of a product as each counter tells it, what tells, and how near it must come.
+
+    Operations on tensor cores, load sectors by tiles (with none, and without tiles), FMA instructions, and the tensor
+    pipe's cycles at its rate; the tiles' edges are counted as if they were full.
+    """
+    results: list[tuple[float, str, float]] = []
+    operations = sum(tensor_operations(launch).values())
+    if operations:
+        results.append((operations / 2, "operations on tensor cores", _NEAR))
     loads = launch.value("l1_load_sectors")
     fma, tensor = multiply_adds(launch), launch.value("tensor_percent") or 0.0
     for size in sizes if loads else ():
         assert loads is not None
-        per_k = m * n * size * (1 / tile.bm + 1 / tile.bn) / SECTOR_BYTES
-        requested.append((loads / per_k, "load sectors of tiles", _NEAR))
-        if tensor < 1:
-            requested.append((loads / (m * n / WARP * (1 + size)), "load sectors, untiled", _NEAR))
-    if fma and tensor < 1:
-        requested.append((fma * WARP / (m * n), "FMA instructions", _NEAR_FMA))
+        if tile is not None:
+            by_tiles = loads * SECTOR_BYTES / size / (1 / tile.bm + 1 / tile.bn)
+            results.append((by_tiles, "load sectors of tiles", _NEAR))
+        if tensor < TENSOR_AT_WORK and not operations:
+            results.append((loads * WARP / (1 + size), "load sectors, untiled", _NEAR))
+    if fma and tensor < TENSOR_AT_WORK and not operations:
+        results.append((fma * WARP, "FMA instructions", _NEAR_FMA))
     cycles, rate = launch.value("sm_cycles"), _TENSOR_RATE.get(launch.compute_capability)
-    if tensor >= 1 and cycles and rate:
-        requested += [
-            (tensor / 100 * cycles * rate * 2 / size / (m * n), "tensor pipe", _NEAR_TENSOR)
+    if tensor >= TENSOR_AT_WORK and cycles and rate:
+        results += [
+            (tensor / 100 * cycles * rate * 2 / size, "tensor pipe", _NEAR_TENSOR)
             for size in sizes
             if size not in _DOUBLE
         ]
+    return results
+
+
+def _depths(launch: MeasuredLaunch, m: int, n: int, tile: Tile, sizes: tuple[int, ...]) -> dict[int, list[str]]:
+    """K as the counters tell it; those that would need more reads than there were are left out."""
     read = launch.value("dram_read_bytes")
     capacity = None if read is None else 1.05 * read + (launch.value("l2_bytes") or 0.0)
     result: dict[int, list[str]] = {}
-    for exact, by, near in requested:
-        k = _snapped(exact, near)
+    for products, by, near in multiplications(launch, tile, sizes):
+        k = _snapped(products / (m * n), near)
         if k and (capacity is None or min(sizes) * k * (m + n) <= capacity):
             result.setdefault(k, []).append(by)
     return result

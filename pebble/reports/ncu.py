@@ -8,6 +8,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Unpack
 
 from pebble.counters import MeasuredLaunch, Profile, read_profile
+from pebble.counters.datatypes import TypeVerdict, data_type
+from pebble.counters.hits import hits_of
 from pebble.counters.limits import Critical, Limit, computes, critical_kernel, limit_of
 from pebble.counters.profile import MACHINES
 from pebble.counters.quantities import QUANTITIES
@@ -59,6 +61,17 @@ class NcuReport(Report):
         sku = MACHINES.get(launch.device)
         return limit_of([launch], load_machine(sku).dram_bytes_per_second if sku else None)
 
+    @property
+    def data_type(self) -> TypeVerdict:
+        """The type that the critical kernel multiplies in."""
+        return data_type(self.critical.launch)
+
+    @property
+    def hits(self) -> tuple[str, ...]:
+        """What the hit rates of the critical kernel say, a sentence a cache."""
+        launch = self.critical.launch
+        return hits_of(launch, identify(self.profile, launch.ident).input_bytes)
+
     def summary(self) -> str:
         count = len(self.launches)
         launch = self.critical.launch
@@ -87,7 +100,13 @@ class NcuReport(Report):
         return {
             "file": self.profile.path,
             "layout": self.profile.layout,
-            "critical": {"id": self.critical.launch.ident, "why": self.critical.why, "limit": self.limit.to_json()},
+            "critical": {
+                "id": self.critical.launch.ident,
+                "why": self.critical.why,
+                "limit": self.limit.to_json(),
+                "data_type": self.data_type.text,
+                "hit_rates": list(self.hits),
+            },
             "launches": [
                 {
                     **row,

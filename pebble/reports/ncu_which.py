@@ -6,9 +6,10 @@ from dataclasses import dataclass
 from typing import Any
 
 from pebble.counters import MeasuredLaunch, Profile
+from pebble.counters.datatypes import TypeVerdict, data_type
 from pebble.counters.limits import choose, computes
 from pebble.counters.names import Operation
-from pebble.counters.shapes import ShapeReading, read_shapes, stored_sectors, stores_of
+from pebble.counters.shapes import ShapeReading, read_shapes, stored_sectors, stores_of, value_sizes
 from pebble.counters.stores import StoreVerdict, read_heads
 from pebble.errors import InputError
 from pebble.reports.report import Report
@@ -54,6 +55,20 @@ class Identified(Report):
         return self.shapes[0] if len(left) == 1 and self.shapes[0].k else None
 
     @property
+    def input_bytes(self) -> int | None:
+        """Bytes of the two operands, if the counters determine the shape and how wide their values are."""
+        sizes = value_sizes(self.launch)[0]
+        if self.shape is None:
+            return None
+        size = sizes[0] if len(sizes) == 1 else self.shape.out_bytes
+        return (self.shape.m + self.shape.n) * self.shape.k * size
+
+    @property
+    def data_type(self) -> TypeVerdict:
+        """The type that is multiplied."""
+        return data_type(self.launch)
+
+    @property
     def ambiguous(self) -> bool:
         """More than one reading of something is left."""
         stores = self.stores is not None and self.stores.ambiguous
@@ -82,6 +97,8 @@ class Identified(Report):
             "kernel": self.launch.short_name,
             "why": self.why,
             "computes": self.computes,
+            "data_types": list(self.data_type.types),
+            "data_type": self.data_type.text,
             "stored_sectors": self.stored[0] if self.stored else None,
             "stored_sectors_from": self.stored[1] if self.stored else None,
             "ambiguous": self.ambiguous,
