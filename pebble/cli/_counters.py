@@ -6,12 +6,14 @@ from math import exp
 
 from pebble.cli import _output
 from pebble.counters import MeasuredLaunch
-from pebble.counters.dimensions import LEAST_SPREAD, STEP, Dimensions
+from pebble.counters.dimensions import LEAST_SPREAD, MOST_SPREAD, STEP, Dimensions
+from pebble.counters.laws import ALLOWED
 from pebble.counters.limits import computes
 from pebble.counters.names import Operation
 from pebble.reports.ncu import NcuReport
 from pebble.reports.ncu_compare import Judgement
 from pebble.reports.ncu_dims import Recovered
+from pebble.reports.ncu_law import Swept
 from pebble.reports.ncu_which import Identified
 from pebble.units import format_bytes, format_capacity, format_ratio
 
@@ -227,10 +229,29 @@ def print_dims(result: Recovered) -> None:
         say(_plain(f"note: {note}"))
 
 
+def print_laws(result: Swept) -> None:
+    """The laws of a sweep."""
+    say, count = _output.say, len(result.laws)
+    none = [name for name, (sweep, _) in result.laws.items() if not sweep.laws]
+    many = [name for name, (sweep, _) in result.laws.items() if len(sweep.laws) > 1]
+    told = count - len(none) - len(many)
+    parts = [f"{told} of {count} counters follow{'s' * (told == 1)} one law"]
+    parts += [f"{len(many)} may follow several"] * bool(many) + [f"{len(none)} none"] * bool(none)
+    over = next(iter(result.laws.values()))[0].over
+    say(f"{', '.join(parts)}, over {over} (a law is off by {ALLOWED:.0%} at most)")
+    for name, (sweep, unit) in result.laws.items():
+        say(_plain(f"{name}: {sweep.text(unit)}"), "  ")
+    for note in result.notes:
+        say(_plain(f"note: {note}"))
+
+
 def _agreement(dims: Dimensions) -> str:
     """How well the counters grow as the tokens."""
     if not dims.of_a_layer:
-        return f"which over the tokens differ by a factor of {exp(dims.spread):,.2f}: those of one layer would not"
+        return (
+            f"which over the tokens differ by a factor of {exp(dims.spread):,.2f}: those of one layer would not "
+            f"({MOST_SPREAD:.0%} allowed)"
+        )
     if dims.spread <= LEAST_SPREAD:
         return f"which agree within {LEAST_SPREAD:.1%}"
     return f"which disagree by {dims.spread:.1%}"

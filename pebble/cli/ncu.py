@@ -4,6 +4,7 @@
   pebble ncu which FILE      what the critical kernel computes: data type, shape, heads
   pebble ncu compare FILE    measured beside proved and beside each simulated order
   pebble ncu dims FILES      the dimensions of a model from counters of several sequence lengths
+  pebble ncu law FILES       the law that each counter follows over a sweep of sizes N, or that none fits
   pebble ncu row FILE        a row of the library of measurements: measured, predicted, proved
 
 FILE is a .ncu-rep (needs `pip install ncu-report`), or what `ncu --csv` printed, with or without
@@ -14,6 +15,7 @@ examples:
   pebble ncu which mine.csv --rows 2048 --cols 2048
   pebble ncu compare mine.ncu-rep --workload gemm -m 8192 -n 8192 -k 8192 --gpu h200-sxm-141gb --figure out.svg
   pebble ncu dims a.csv b.csv c.csv d.csv --tokens 256,512,1024,2048
+  pebble ncu law sweep.csv --sizes 256,512,1024,2048
   pebble ncu row mine.csv --workload llama-2-7b:o --tokens 4096 --schedule grouped-8 --append rows.csv
 """
 
@@ -36,6 +38,7 @@ from pebble.errors import InputError
 from pebble.reports.ncu import ncu
 from pebble.reports.ncu_compare import judge
 from pebble.reports.ncu_dims import recover_dims
+from pebble.reports.ncu_law import fit_sweep
 from pebble.reports.ncu_row import RunNotes, append_rows, kit_rows, measured_row
 from pebble.reports.target import whole
 from pebble.system.files import check_output
@@ -44,7 +47,7 @@ from pebble.system.files import check_output
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """The arguments of ``pebble ncu``."""
     actions = parser.add_subparsers(dest="action", metavar="ACTION", required=True)
-    for name, add in (("report", _file), ("which", _which), ("compare", _compare), ("dims", _dims), ("row", _row)):
+    for name, (add, _) in _ACTIONS.items():
         action = actions.add_parser(
             name, allow_abbrev=False, description=parser.description, formatter_class=parser.formatter_class
         )
@@ -94,6 +97,14 @@ def _dims(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--bytes", metavar="B", help="bytes of a value: 1, 2, 4 or 8 (as fits best)")
 
 
+def _law(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "files", nargs="+", metavar="FILE", help="a report a size, one with a launch a size, or a table with a column n"
+    )
+    parser.add_argument("--sizes", metavar="A,B,...", help="N of each report or launch, in their order")
+    parser.add_argument("--launch", metavar="L", help="ID or part of a name (of one report: all launches)")
+
+
 def _row(parser: argparse.ArgumentParser) -> None:
     _measured(parser)
     parser.add_argument(
@@ -108,9 +119,7 @@ def _row(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Answer one of them."""
-    return {"report": _run_report, "which": _run_which, "compare": _run_compare, "dims": _run_dims, "row": _run_row}[
-        args.action
-    ](args)
+    return _ACTIONS[args.action][1](args)
 
 
 def _run_report(args: argparse.Namespace) -> int:
@@ -169,6 +178,15 @@ def _run_dims(args: argparse.Namespace) -> int:
     return 0
 
 
+def _run_law(args: argparse.Namespace) -> int:
+    result = fit_sweep(args.files, args.sizes, launch=args.launch)
+    if args.json:
+        _output.print_report(result)
+    else:
+        _counters.print_laws(result)
+    return 0
+
+
 def _run_row(args: argparse.Namespace) -> int:
     if args.append is not None:
         check_output(args.append, "--append", (".csv",))
@@ -194,3 +212,13 @@ def _run_row(args: argparse.Namespace) -> int:
     else:
         _output.say("`--append FILE.csv` writes it in the columns of the library of measurements")
     return 0
+
+
+_ACTIONS = {
+    "report": (_file, _run_report),
+    "which": (_which, _run_which),
+    "compare": (_compare, _run_compare),
+    "dims": (_dims, _run_dims),
+    "law": (_law, _run_law),
+    "row": (_row, _run_row),
+}

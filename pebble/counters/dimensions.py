@@ -10,6 +10,7 @@ one pair of dimensions, the answer is ambiguous and says so.
 A grid of one block a tile of BM x BN has ceil(M / BM) ceil(N / BN) blocks, which is exact: tiles and widths that do not
 have the grids of all lengths are left out. Where none have them, a block is not a tile, and the grids are not used.
 
+A layer whose counters would differ from those measured by more than a tenth fits none, however noisy they are.
 Counters that do not grow as the tokens are not those of a layer, whatever fits their mean: then no layer is named, and
 the power of the tokens that each does follow is said instead.
 """
@@ -18,7 +19,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from math import exp, log, sqrt
+from math import exp, expm1, log, sqrt
 from typing import NamedTuple
 
 from pebble.counters.laws import Law, laws_of
@@ -262,7 +263,13 @@ class _Search:
         free = sum(len(values) - 1 for values in self.logs.values())
         near = NEAR * (1 + NEAR_FEW / free) if self.spread > LEAST_SPREAD else NEAR
         limit = _allowed(self.logs, self.spread) + near
-        results = [fit for width in widths if (fit := self._best(*width)) is not None and fit.misfit <= limit]
+        results = [
+            fit
+            for width in widths
+            if (fit := self._best(*width)) is not None
+            and fit.misfit <= limit
+            and _farthest(self.logs, fit) <= MOST_SPREAD
+        ]
         return sorted(results, key=lambda fit: fit.misfit)
 
     def _best(self, n: int, k: int, layers: tuple[str, ...]) -> LayerFit | None:
@@ -308,13 +315,21 @@ def _allowed(logs: Mapping[str, Sequence[float]], spread: float) -> float:
     )
 
 
+def _farthest(logs: Mapping[str, Sequence[float]], fit: LayerFit) -> float:
+    """How far the mean of a counter lies off what the layer would have, relative, the farthest one."""
+    expected = _expected(fit.n, fit.k, fit.value_bytes, fit.tile)
+    far = (abs(sum(values) / len(values) - expected[name]) for name, values in logs.items() if name in expected)
+    return expm1(min(700.0, max(far, default=0.0)))
+
+
+def _expected(n: int, k: int, size: int, tile: Tile | None) -> dict[str, float]:
+    """Logarithms of what a layer counts a token; of loads only where there is a tile."""
+    result = {"store_sectors": log(n * size / SECTOR_BYTES), "fma_instructions": log(n * k / WARP)}
+    return result | ({"load_sectors": log(2 * n * k * size / (SECTOR_BYTES * _side(tile)))} if tile else {})
+
+
 def _misfit(logs: Mapping[str, Sequence[float]], spread: float, n: int, k: int, size: int, tile: Tile | None) -> float:
-    side = _side(tile) if tile else 0.0
-    expected = {
-        "store_sectors": log(n * size / SECTOR_BYTES),
-        "fma_instructions": log(n * k / WARP),
-        "load_sectors": log(2 * n * k * size / (SECTOR_BYTES * side)) if side else 0.0,
-    }
+    expected = {"load_sectors": 0.0, **_expected(n, k, size, tile)}
     return sum(((value - expected[name]) / spread) ** 2 for name, values in logs.items() for value in values)
 
 

@@ -6,12 +6,13 @@ from __future__ import annotations
 
 import re
 import shlex
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from pebble.counters.quantities import QUANTITIES, LaunchQuantity, Quantity
 from pebble.counters.values import read_number, read_sides, read_unit
+from pebble.errors import InputError
 
 MACHINES = {
     "NVIDIA H200": "h200-sxm-141gb",
@@ -101,6 +102,26 @@ class MeasuredLaunch:
         name = self.kernel.replace("<unnamed>::", "").replace("unnamed>::", "").replace("(anonymous namespace)::", "")
         name = name.removeprefix("void ").partition("(")[0].strip() or self.kernel.strip()
         return name if len(name) <= 60 else name[:57] + "..."
+
+
+def check_one_gpu(launches: Iterable[MeasuredLaunch], what: str) -> None:
+    """Launches of one GPU.
+
+    Raises
+    ------
+    InputError
+        They are of several.
+    """
+    chips = dict.fromkeys(launch.device or launch.compute_capability for launch in launches)
+    if len(chips) > 1:
+        said = ", ".join(chip or "one that is not said" for chip in chips)
+        raise InputError(f"{what}: got launches of several GPUs ({said}), expected those of one.")
+
+
+def several_names(kernels: Iterable[str]) -> tuple[str, ...]:
+    """A note where launches that are compared are of kernels of several names."""
+    names = tuple(dict.fromkeys(kernels))
+    return (f"kernels of {len(names)} names ({', '.join(names)}): a law is that of one kernel",) * (len(names) > 1)
 
 
 @dataclass(frozen=True)

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Unpack
 from pebble.counters import MeasuredLaunch, Profile
 from pebble.counters.limits import Limit, choose, limit_of
 from pebble.counters.names import Operation, kind_of, tile_of
-from pebble.counters.profile import MACHINES
+from pebble.counters.profile import MACHINES, check_one_gpu
 from pebble.counters.shapes import read_shapes
 from pebble.errors import InputError, check_flag
 from pebble.models.machine import load_machine
@@ -304,9 +304,7 @@ def judge(
         cold = profile.option("cache-control", "all") != "none"
     check_flag("cold", cold)
     picked, why = choose(profile, [launches] if isinstance(launches, str) else launches)
-    chips = dict.fromkeys(item.device or item.compute_capability for item in picked)
-    if len(chips) > 1:
-        raise InputError(f"--launch: got launches of several GPUs ({', '.join(chips)}), expected those of one.")
+    check_one_gpu(picked, "--launch")
     notes: list[str] = [*profile.notes, *(note for launch in picked for note in launch.notes)]
     if workload is None:
         workload = _shape_of(profile, picked[0])

@@ -14,6 +14,7 @@ from pebble.counters.dimensions import COUNTERS, STEP, Dimensions, LayerFit, Sam
 from pebble.counters.laws import square_products
 from pebble.counters.limits import choose
 from pebble.counters.names import tile_of
+from pebble.counters.profile import check_one_gpu, several_names
 from pebble.counters.shapes import UNTOLD_BYTES, multiply_adds, value_sizes
 from pebble.counters.stores import VALUE_BYTES
 from pebble.errors import InputError
@@ -56,9 +57,7 @@ class Recovered(Report):
     @property
     def notes(self) -> tuple[str, ...]:
         """What a reader must know of the answer."""
-        names = tuple(dict.fromkeys(self.kernels))
-        several = (f"kernels of {len(names)} names ({', '.join(names)}): a law is that of one kernel",)
-        return self.dimensions.notes + several * (len(names) > 1)
+        return self.dimensions.notes + several_names(self.kernels)
 
     def summary(self) -> str:
         best = self.dimensions.best
@@ -162,6 +161,7 @@ def recover_dims(
     if len(lengths) != len(paths):
         raise InputError(f"--tokens: got {len(lengths)} lengths for {len(paths)} reports, expected one for each.")
     launches = [choose(read_profile(path), [launch] if launch is not None else [])[0][0] for path in paths]
+    check_one_gpu(launches, "dims")
     samples = [
         Sample(
             length,

@@ -169,7 +169,7 @@ def test_orders_that_move_the_same_are_one_row(tmp_path, capsys):
     assert main(["ncu", "compare", path, *shape, "--cache", "48MiB"]) == 0  # which holds all
     out = capsys.readouterr().out
     assert len([line for line in out.splitlines() if " waves " in line]) == 1 and "each of the" in out
-    assert "none is nearer than another" in out and "limit          the SMs, at 88.9 %" in out
+    assert "none is nearer than another" in out and "limit          SM-bound: the SMs, at 88.9 %" in out
     result = pebble.ncu(path).compare(WORKLOAD, cache="48MiB", sms=16)
     assert len(result.alike) == 1 and len(result.orders) > 20 and "no order is nearer" in result.summary()
     assert result.to_dict()["limit"]["verdict"] == "sm"
