@@ -58,9 +58,9 @@ def _table(result: DataflowComparison) -> str:
             f"{row['ratio_to_lower_bound']:.2f}",
             *([f"{row['shared_bytes'] / scale:,.1f}"] if cores.shared else []),
             *([f"{row[key] / scale:,.1f}" for key in ("copied_bytes", "hop_bytes")] if machine.network else []),
-            *([f"{row['ratio_into_cores']:.2f}"] if row["ratio_into_cores"] is not None else []),
             *([format_seconds(row["modelled_ms"] / 1e3, longest).split()[0]] if longest else []),
             f"{row['joules']:.3g}",
+            *([f"{row['ratio_into_cores']:.2f}"] if row["ratio_into_cores"] is not None else []),
             f"{row['imbalance']:.0%}",
         ]
         for row in rows
@@ -68,7 +68,7 @@ def _table(result: DataflowComparison) -> str:
     heads = ["dataflow", *(["H goes"] if chain else []), f"off chip {mb}", "x bound"]
     heads += [f"buffer {mb}"] if cores.shared else []
     heads += [f"core to core {mb}", f"{mb} x hops"] if machine.network else []
-    heads += ["x bound of cores"] if result.into_cores is not None else []
     heads += [f"modelled {unit}"] if longest else []
     keep = (f"off chip {mb}", "H goes", "x bound", f"modelled {unit}")
-    return _output.table([*heads, "J", "imbalance"], cells, left=2 if chain else 1, keep=keep)
+    heads += ["J", *(["x into cores"] if result.into_cores is not None else []), "imbalance"]
+    return _output.table(heads, cells, left=2 if chain else 1, keep=keep)
