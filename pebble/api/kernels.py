@@ -96,8 +96,12 @@ def time(
 
         check_options(options, KernelOptions.__optional_keys__, "time")
         place, of_kernels = split_options(options, PlaceOptions)
-        every = isinstance(schedules, str) and schedules == "all"  # they may be arrays
-        of_gpus = {"schedules": None if every else schedules, "schedule": schedule, "residual": residual}
+        of_gpus = {
+            "schedules": None if isinstance(schedules, str) and schedules == "all" else schedules,
+            "schedule": schedule,
+            "residual": residual,
+            "promote_every": promote_every,
+        }
         refuse("a machine of scratchpads", {**of_kernels, **of_gpus})
         return compare_dataflows(workload, **place)
     if beside is None and sweep is None:

@@ -207,8 +207,7 @@ def compare(
     """
     _check_comparison(workload, options, residual, exact)
     others, kernel = split_options(options, BoundaryOptions)
-    every = isinstance(schedules, str) and schedules == "all"  # they may be arrays
-    named = {"schedules": None if every else schedules, "schedule": schedule, "residual": residual}
+    named = {"schedules": None if _all_of(schedules) else schedules, "schedule": schedule, "residual": residual}
     timed = {name: others.pop(name) for name in ("accumulator", "energy")}
     boundary = Buffers(**others)
     where, of_kernels = split_options(kernel, PlaceOptions)
@@ -238,6 +237,11 @@ def compare(
     with shown(progress) as update:
         counted = progress if callable(progress) else counting(update)
         return compare_kernels(workload, schedules, schedule, residual=residual, progress=counted, **timed, **kernel)
+
+
+def _all_of(schedules: Schedules) -> bool:
+    """Whether no schedule is named; a list may hold arrays, which compare with nothing."""
+    return isinstance(schedules, str) and schedules == "all"
 
 
 def _check_comparison(workload: Workload, options: CompareOptions, residual: bool, exact: bool) -> None:

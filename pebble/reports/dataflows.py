@@ -136,7 +136,7 @@ class DataflowComparison(Report):
             notes.append("the width off chip is not known, so the dataflow with the least bytes off chip is the first")
         if getattr(self.workload, "causal", False):
             notes.append("of a causal mask dataflows leave nothing out, bounds and operations do")
-        if machine.network and machine.get("energy.network") is None:
+        if machine.network and machine.get("energy.network") is None and "copies" not in self.table.prices:
             notes.append("energy leaves out the network: neither table nor machine file has its price")
         notes.append(f"energy is an estimate by table {self.table.key} ({self.table.name}), not a bound")
         return tuple(notes)

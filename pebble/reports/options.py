@@ -45,6 +45,7 @@ MEANING: Mapping[str, str] = {
     "beside": _ONE_SCHEDULE,
     "beside_sms": "--beside MODEL:mlp",
     "beside_schedule": "--beside MODEL:mlp",
+    "promote_every": _SIMULATED,
     "tile": _SIMULATED,
     "blocks_per_sm": _SIMULATED,
     "stages": _SIMULATED,

@@ -175,6 +175,8 @@ def compare_sms(
     check_workload(problem)
     table = None if energy is None else load_energy_table(energy)
     target = read_target(**where)
+    if table is not None and target.machine is not None and target.machine.explicit:
+        raise InputError("--energy: got it with buffers of a machine of scratchpads; leave out --buffers and --level.")
     model = read_buffers(buffers.buffers, read_sms(sms, target), buffers.omega, buffers.topology, target.machine)
     if model.memories == 1:
         raise InputError(
