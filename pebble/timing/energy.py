@@ -141,11 +141,7 @@ def estimate(table: EnergyTable, machine: Machine, workload: Workload, dram_byte
     InputError
         The table has no price of that DRAM.
     """
-    if _dram_key(machine) not in table.prices:
-        raise InputError(
-            f"--energy: got table {table.key}, which has no price of the DRAM of {machine.name}; expected one that "
-            "has: 7nm or k40."
-        )
+    _check_dram(table, machine)
     amounts = {
         "dram": (_dram_key(machine), dram_bytes),
         "l2": ("l2", l2_bytes),
@@ -198,13 +194,20 @@ def estimate_on_cores(table: EnergyTable, machine: Machine, workload: Workload, 
     """What a schedule on scratchpads takes: by the machine file's own numbers, by the table where it has none.
 
     The table's price of L2 is taken for a shared buffer, that of shared memory for a scratchpad, which every byte is
-    taken to pass once in and once out. Of a network only the machine file can say the price, for a byte and hop.
+    taken to pass once in and once out; its price of a byte copied between SMs, where it has one, for each hop.
+
+    Raises
+    ------
+    InputError
+        Neither machine file nor table has a price of the memory off chip.
     """
+    if machine.get("energy.dram") is None:
+        _check_dram(table, machine)
     buffer = bool(machine.store_bytes("shared_buffer"))
     amounts = {
         "dram": (_dram_key(machine), moved.off_chip),
         "shared_buffer": ("l2", moved.shared),
-        "network": ("", moved.hop_bytes),
+        "network": ("copies", moved.hop_bytes),
         "scratchpad": ("shared", 2 * moved.into_cores(buffer)),
         workload.dtype: (f"operations.{workload.dtype}", workload.flops),
     }
@@ -215,6 +218,14 @@ def estimate_on_cores(table: EnergyTable, machine: Machine, workload: Workload, 
         if picojoules is not None and (amount or level in ("dram", "scratchpad")):
             result["operations" if level == workload.dtype else level] = _PICO * picojoules * amount
     return Energy(result)
+
+
+def _check_dram(table: EnergyTable, machine: Machine) -> None:
+    if _dram_key(machine) not in table.prices:
+        raise InputError(
+            f"--energy: got table {table.key}, which has no price of the DRAM of {machine.name}; expected one that "
+            "has: 7nm or k40."
+        )
 
 
 def _dram_key(machine: Machine) -> str:
