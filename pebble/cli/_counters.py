@@ -6,6 +6,7 @@ from math import exp
 
 from pebble.cli import _output
 from pebble.counters import MeasuredLaunch
+from pebble.counters.architecture import ALLOWED as BETWEEN_WIDTHS
 from pebble.counters.dimensions import LEAST_SPREAD, MOST_SPREAD, STEP, Dimensions
 from pebble.counters.laws import ALLOWED
 from pebble.counters.limits import computes
@@ -14,9 +15,11 @@ from pebble.reports.ncu import NcuReport
 from pebble.reports.ncu_compare import Judgement
 from pebble.reports.ncu_dims import Recovered
 from pebble.reports.ncu_law import Swept
+from pebble.reports.ncu_model import RecognisedModel, width
 from pebble.reports.ncu_which import Identified
 from pebble.units import format_bytes, format_capacity, format_ratio
 
+_EXACT = 1e-3  # that widths differ by, below which they are said without "about"
 _MOST_ORDERS = 20
 _FAR = 0.25  # of reads: the nearest order is not the one that ran
 _COUNTS = ("l2_sectors", "l1_load_sectors", "l1_store_sectors", "l1_load_requests", "l1_store_requests")
@@ -241,6 +244,31 @@ def print_laws(result: Swept) -> None:
     say(f"{', '.join(parts)}, over {over} (a law is off by {ALLOWED:.0%} at most)")
     for name, (sweep, unit) in result.laws.items():
         say(_plain(f"{name}: {sweep.text(unit)}"), "  ")
+    for note in result.notes:
+        say(_plain(f"note: {note}"))
+
+
+def print_model(result: RecognisedModel) -> None:
+    """The model of a forward pass."""
+    say, best, found = _output.say, result.best, result.found
+    say(result.summary())
+    many = f", in each of {found.passes} passes" if found.passes > 1 else ""
+    say(f"layers      {found.layers}{many}: {len(found.inputs)} products before and {len(found.after)} after attention")
+    if best is not None and result.heads is not None:
+        say(f"tokens      {best.tokens:.0f}")
+        gated = "gated" if best.gated else "not gated"
+        about = "about " * (best.off > _EXACT)
+        sides = f"{about}{width(best.hidden)}; inside of the network {about}{width(best.intermediate)}"
+        say(f"width       {sides}, {gated}")
+        say(_plain(f"heads       {result.heads.text}"))
+        if best.vocabulary is not None:
+            say(f"vocabulary  {about}{best.vocabulary:.0f}")
+    say(_plain(f"type        {result.data_type.text}"))
+    if best is not None:
+        off = f"two readings of one width differ by {best.off:.1%} at most ({BETWEEN_WIDTHS:.0%} allowed)"
+        say(f"rests on    stores and {' and '.join(best.by)}; {off}")
+    for what in result.ambiguous:
+        say(f"ambiguous:  {what}")
     for note in result.notes:
         say(_plain(f"note: {note}"))
 

@@ -5,6 +5,7 @@
   pebble ncu compare FILE    measured beside proved and beside each simulated order
   pebble ncu dims FILES      the dimensions of a model from counters of several sequence lengths
   pebble ncu law FILES       the law that each counter follows over a sweep of sizes N, or that none fits
+  pebble ncu model FILE      the model of a whole forward pass: layers, widths, heads, vocabulary, data type
   pebble ncu row FILE        a row of the library of measurements: measured, predicted, proved
 
 FILE is a .ncu-rep (needs `pip install ncu-report`), or what `ncu --csv` printed, with or without
@@ -16,6 +17,7 @@ examples:
   pebble ncu compare mine.ncu-rep --workload gemm -m 8192 -n 8192 -k 8192 --gpu h200-sxm-141gb --figure out.svg
   pebble ncu dims a.csv b.csv c.csv d.csv --tokens 256,512,1024,2048
   pebble ncu law sweep.csv --sizes 256,512,1024,2048
+  pebble ncu model forward.csv --tokens 512
   pebble ncu row mine.csv --workload llama-2-7b:o --tokens 4096 --schedule grouped-8 --append rows.csv
 """
 
@@ -39,6 +41,7 @@ from pebble.reports.ncu import ncu
 from pebble.reports.ncu_compare import judge
 from pebble.reports.ncu_dims import recover_dims
 from pebble.reports.ncu_law import fit_sweep
+from pebble.reports.ncu_model import recognise
 from pebble.reports.ncu_row import RunNotes, append_rows, kit_rows, measured_row
 from pebble.reports.target import whole
 from pebble.system.files import check_output
@@ -103,6 +106,12 @@ def _law(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--sizes", metavar="A,B,...", help="N of each report or launch, in their order")
     parser.add_argument("--launch", metavar="L", help="ID or part of a name (of one report: all launches)")
+
+
+def _model(parser: argparse.ArgumentParser) -> None:
+    _file(parser)
+    # not the option of the workloads
+    parser.add_argument("--tokens", metavar="T", help="rows of the products, where known: batch times length")
 
 
 def _row(parser: argparse.ArgumentParser) -> None:
@@ -187,6 +196,15 @@ def _run_law(args: argparse.Namespace) -> int:
     return 0
 
 
+def _run_model(args: argparse.Namespace) -> int:
+    result = recognise(args.file, args.tokens)
+    if args.json:
+        _output.print_report(result)
+    else:
+        _counters.print_model(result)
+    return 0
+
+
 def _run_row(args: argparse.Namespace) -> int:
     if args.append is not None:
         check_output(args.append, "--append", (".csv",))
@@ -220,5 +238,6 @@ _ACTIONS = {
     "compare": (_compare, _run_compare),
     "dims": (_dims, _run_dims),
     "law": (_law, _run_law),
+    "model": (_model, _run_model),
     "row": (_row, _run_row),
 }

@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 _ATTENTION = re.compile(r"flash|fmha|sdpa|attention|attn", re.IGNORECASE)
 _PRODUCT = re.compile(
-    r"gemm|matmul|nvjet|xmma|cublas|tensorop|wgmma|[_:]mm[_(<]|\bmm_|_dot_|einsum|addmm|linear", re.IGNORECASE
+    r"gemm|gemv|matmul|nvjet|xmma|cublas|tensorop|wgmma|[_:]mm[_(<]|\bmm_|_dot_|einsum|addmm|linear", re.IGNORECASE
 )
 _LIBRARY_TYPES = re.compile(r"nvjet(?:_sm[0-9]+)?_([a-z])(?:[a-z]{2})?[a-z]([a-z])_")  # A (B C) accumulator D
 _LIBRARY_BYTES = {"q": 1, "r": 1, "t": 2, "h": 2, "s": 4}

@@ -19,7 +19,7 @@ from pebble.units import ceil_div
 from pebble.workloads.workload import DTYPE_BYTES, check_dimension
 
 FACTORS = (1, 2, 4, 8, 16)
-_HEAD_DIMS = (32, 64, 80, 96, 128, 160, 192, 256, 512)
+HEAD_DIMS = (32, 64, 80, 96, 128, 160, 192, 256, 512)
 _LSE_BYTES = 4
 _DOUBLE = 8
 VALUE_BYTES = (1, 2, 4, _DOUBLE)
@@ -156,7 +156,7 @@ def _with_log_sum_exp(sectors: int, rows: int, cols: int, size: int) -> list[Sto
     if size == _DOUBLE or extra < 1 or extra * SECTOR_BYTES % (_LSE_BYTES * rows):
         return []
     heads = extra * SECTOR_BYTES // (_LSE_BYTES * rows)
-    return [StoreReading(size, 1, extra, heads)] if cols % heads == 0 and cols // heads in _HEAD_DIMS else []
+    return [StoreReading(size, 1, extra, heads)] if cols % heads == 0 and cols // heads in HEAD_DIMS else []
 
 
 def read_heads(sectors: int, rows: int) -> tuple[tuple[int, int, int], ...]:
@@ -172,7 +172,7 @@ def read_heads(sectors: int, rows: int) -> tuple[tuple[int, int, int], ...]:
     """
     rows = check_dimension("rows", rows)
     results = []
-    for dim in _HEAD_DIMS:
+    for dim in HEAD_DIMS:
         heads, rest = divmod(sectors * SECTOR_BYTES, rows * (2 * dim + _LSE_BYTES))
         if not rest and heads >= 1:
             results.append((heads, dim, 2))
