@@ -308,7 +308,10 @@ class Dataflow:
         block = f"{b_p}" if self.face.q == 1 else f"{b_p}x{b_q}"
         shape = f"{self.array.rows}" if self.face.q == 1 else f"{self.array.rows}x{self.array.cols}"
         several = len(self.array.cores)
-        text = f"blocks of {block} on {f'{several} arrays' if several > 1 else 'an array'} of {shape} cores"
+        arrays = f"{f'{several} arrays' if several > 1 else 'an array'} of {shape} cores"
+        if self.array.rows == self.array.cols == 1:
+            arrays = f"{several} cores, each by itself" if several > 1 else "one core"
+        text = f"blocks of {block} on {arrays}"
         kept = [dict(self.face.phases[i].sides)[side].name for i, side in sorted(self.kept)]
         return f"{text}, {', '.join(kept)} kept in the shared buffer" if kept else text
 
