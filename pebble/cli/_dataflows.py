@@ -16,7 +16,7 @@ def print_dataflows(result: DataflowComparison) -> None:
     """The bounds, the best dataflow, then a row for each."""
     say, machine, cores, rows = _output.say, result.machine, result.cores, result.rows()
     ways = f"a shared buffer of {format_capacity(cores.shared)}" if cores.shared else "no shared buffer"
-    net = f"network {machine.network}" if machine.network else "no network between cores"
+    net = f"network {machine.network}" if machine.network else "no stated network between cores"
     say(
         f"{result.workload.label}, {machine.name}: {cores.count:,} cores with a scratchpad of "
         f"{format_capacity(cores.scratchpad)} each, {ways}, {net}; under explicit control, no cache"

@@ -129,8 +129,8 @@ def _explain(item: machine.Machine) -> None:
     print(_output.table(["store", "each", "copies", "total"], rows))
     print()
     if item.explicit:
-        net = f"cores reach each other: {_plain(item.network)}" if item.network else "cores do not reach each other"
-        _output.say(f"no cache: scratchpads under explicit control; {net}")
+        stated = f"cores reach each other: {_plain(item.network)}" if item.network else "no network is stated"
+        _output.say(f"no cache: scratchpads under explicit control; {stated}")
         return
     _output.say(f"cache model of compare, simulate and curve: {item.default_model.policy} (`--explain` says why)")
 
