@@ -271,7 +271,10 @@ class _Layer:
     def _has_grids(self, rows: float, n: Sequence[float], off: float) -> bool:
         near = max(off, _AS_GOOD)
         return all(
-            r.tile is not None and r.has_grid(rows, width, near) for r, width in zip(self.readings, n, strict=True)
+            reading.has_grid(rows, width, near)
+            # what counts whole tiles is no more than the values only where each is full
+            and (self.padded or reading.by not in _PADDED or reading.tiled <= (1 + near) * self._values(reading))
+            for reading, width in zip(self.readings, n, strict=True)
         )
 
     def _vocabulary(self, rows: float, width: float, head: Sequence[Reading]) -> float | None:

@@ -183,7 +183,8 @@ class Limit:
         if "l2_percent" in self.shares:
             said.append(f"L2 {self.shares['l2_percent']:.1f} %")
         said += [f"{_PIPES[key]} {self.shares[key]:.1f} %" for key in _MULTIPLY if self.shares.get(key, 0.0) >= 0.1]
-        return "; ".join(said + [f"profile {', '.join(lacking)} for the rest"] * bool(lacking))
+        ask = [f"profile {', '.join(lacking)}{' for the rest' * bool(said)}"] * bool(lacking)
+        return "; ".join((said or ["none"]) + ask)
 
     def to_json(self) -> dict[str, Any]:
         """Plain data for ``--json``."""

@@ -2,17 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 from pebble.counters.csv_pages import BASE, CsvTable, read_long, read_tables, read_wide
 from pebble.counters.ncu_rep import MAGIC, read_ncu_rep
-from pebble.counters.profile import Container, Draft, Profile, Style
+from pebble.counters.profile import Container, Draft, MeasuredLaunch, Profile, Style
+from pebble.counters.quantities import QUANTITIES
 from pebble.counters.values import is_european, is_whole, point_or_thousands, read_number
 from pebble.errors import InputError
 from pebble.system.files import check_path, faults, read_bytes, shown
 
 _MOST_LOOKED_AT = 20_000
+_UNITS = ("byte", "ns", "%", "hz")  # which no metric of another kind has
+_UNIT_OF = {
+    source.metric: quantity.unit
+    for quantity in QUANTITIES.values()
+    if quantity.unit in _UNITS
+    for source in quantity.sources
+    if source.factor == 1
+}
 
 
 def read_profile(path: str | Path) -> Profile:
@@ -30,7 +39,7 @@ def read_profile(path: str | Path) -> Profile:
     Raises
     ------
     InputError
-        The file cannot be read, is no report, or holds no launch.
+        The file cannot be read, is no report, holds no launch, or has a metric in a unit of another kind.
 
     Notes
     -----
@@ -76,7 +85,20 @@ def _profile(
         cut = "the file is damaged or cut off, and " if container is not None and not container.whole else ""
         raise InputError(f"{shown(path)}: {cut}it holds no launch of a kernel; expected a report of at least one.")
     launches = tuple(draft.launch() for draft in drafts)
+    _check_units(path, launches)
     return Profile(path, layout, launches, tuple(dict.fromkeys(notes)), tuple(remarks), container)
+
+
+def _check_units(path: str, launches: Iterable[MeasuredLaunch]) -> None:
+    """Metrics in units of their own kind: bytes are no times, and neither is a share."""
+    for launch in launches:
+        for metric, expected in _UNIT_OF.items():
+            unit = launch.metrics[metric].unit if metric in launch.metrics else expected
+            if unit != expected and unit in _UNITS:
+                raise InputError(
+                    f"{shown(path)}: launch {launch.ident}, {metric}: got it in {unit}, expected {expected}; the rows "
+                    "or columns of the table are mixed up."
+                )
 
 
 def _style(tables: list[CsvTable]) -> tuple[Style, list[str]]:

@@ -144,7 +144,7 @@ POSITIONAL = {
     "decode": ["llama-2-7b", "llama-3-8b", "nosuch", ""],
     "schedules": ["row", "grouped-3", "deepgemm", "gilbert", "nosuch", ""],
     "prove": WORKLOADS,
-    "ncu": words("report which compare dims row nosuch"),
+    "ncu": words("report which compare dims law model row nosuch"),
 }
 NEEDED = {"solve": "--capacity", "bound": "--cache", "compare": "--cache", "curve": "--cache", "simulate": "--cache",
           "prove": "--cache", "decode": "--gpu"}  # fmt: skip

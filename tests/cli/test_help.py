@@ -84,7 +84,7 @@ def test_each_action_has_a_line_of_its_own(
         main(["ncu", "--help"])
     lines = [line.split() for line in capsys.readouterr().out.splitlines()]
     results = [words[2] for words in lines if words[:2] == ["pebble", "ncu"]]
-    assert results[:5] == ["report", "which", "compare", "dims", "row"]
+    assert results[:7] == ["report", "which", "compare", "dims", "law", "model", "row"]
 
 
 def test_help_is_the_same_where_python_drops_docstrings() -> None:

@@ -1,4 +1,4 @@
-"""Reports of whole forward passes, made by hand: kernels named as cuBLAS, CUTLASS, Triton and FlashAttention name them."""
+"""Reports of whole forward passes, made by hand: kernels named as those of cuBLAS, CUTLASS, Triton, FlashAttention."""
 
 from __future__ import annotations
 
@@ -103,7 +103,9 @@ def rows_of(model: Model, counters: str = "operations", noise: float = 0.0, seed
         rows.append(other("void vllm::rotary_embedding_kernel<c10::Half, true>"))
         rows.append(other("void vllm::reshape_and_cache_flash_kernel<__half, __half>"))
         stored = model.tokens * model.heads * (model.dim * model.size + 4) / 32
-        rows.append((model.attention.format(dim=model.dim), (ceil(model.tokens / 64), 1, model.heads), {STORES: stored}))
+        rows.append(
+            (model.attention.format(dim=model.dim), (ceil(model.tokens / 64), 1, model.heads), {STORES: stored})
+        )
         rows.append(product(*after[0], model.tokens))
         rows.append(other("void vllm::fused_add_rms_norm_kernel<c10::Half, 8>"))
         rows += [product(n, k, model.tokens) for n, k in after[1:-1]]
@@ -134,8 +136,8 @@ def _lines(rows: list[Row]) -> Iterator[str]:
     yield quoted([*NEW_BASE, *names])
     yield quoted([*[""] * len(NEW_BASE), *units])
     for ident, (kernel, grid, counts) in enumerate(rows):
-        cells = base(ident, kernel, "({}, {}, {})".format(*grid))[:-1] + ["9.0"]
+        cells = [*base(ident, kernel, "({}, {}, {})".format(*grid))[:-1], "9.0"]
         yield quoted([*cells, *(f"{counts[name]:.0f}" if name in counts else "n/a" for name in names)])
 
 
-__all__ = ["BERT", "GPT2", "LLAMA_13B", "LLAMA_3_8B", "Model", "launches_of", "replace", "report_of", "rows_of"]
+__all__ = ["BERT", "GPT2", "LLAMA_3_8B", "LLAMA_13B", "Model", "launches_of", "replace", "report_of", "rows_of"]

@@ -91,8 +91,9 @@ def test_a_report_says_hit_rates_and_the_limit(tmp_path, capsys, monkeypatch):
     assert main(["ncu", "report", str(path)]) == 0
     said = " ".join(capsys.readouterr().out.split())
     assert "L1 hit L2 hit" in said and "12.2% 87.5%" in said
-    assert "hit rates: L1 12.2 %, L2 87.5 %, of the sectors loaded and stored there; DRAM moved 56.6 MB" in said
-    assert "limit: the SMs, at 88.9 % of their peak" in said and "not DRAM" in said
+    assert "hit rate: L1 12.2 % of its look-ups; L2 is asked for the rest" in said
+    assert "hit rate: L2 87.5 % of its look-ups; DRAM read 53.3 MB, 1.59 times the inputs (33.6 MB)" in said
+    assert "limit: SM-bound: the SMs, at 88.9 % of their peak" in said and "not DRAM" in said
     assert main(["ncu", "report", str(path), "--json"]) == 0
     document = json.loads(capsys.readouterr().out)
     assert document["critical"]["limit"]["verdict"] == "sm"

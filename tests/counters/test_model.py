@@ -1,0 +1,188 @@
+"""The model of a whole forward pass, by several counters, and what is refused or ambiguous."""
+
+from __future__ import annotations
+
+import json
+import random
+import sys
+from pathlib import Path
+
+import pytest
+
+from pebble.cli import main
+from pebble.counters import Profile
+from pebble.counters.architecture import architectures
+from pebble.counters.forward import forward_pass
+from pebble.errors import InputError
+from pebble.reports.ncu_model import RecognisedModel, recognise
+from tests.counters.forward_passes import (
+    BERT,
+    GPT2,
+    LLAMA_3_8B,
+    LLAMA_13B,
+    OPERATIONS,
+    STORES,
+    launches_of,
+    replace,
+    report_of,
+    rows_of,
+)
+
+ROOT = Path(__file__).parents[2]
+SHORT = replace(LLAMA_13B, layers=5)  # of no named model
+
+
+def of(rows, tokens=None):
+    profile = Profile("a.csv", "wide", launches_of(rows))
+    found = forward_pass(profile)
+    return RecognisedModel(profile, found, architectures(found, tokens))
+
+
+@pytest.mark.parametrize("counters", ["operations", "reads", "loads"])
+@pytest.mark.parametrize(
+    ("model", "name", "vocabulary"),
+    [(LLAMA_13B, "llama-2-13b", 32000), (LLAMA_3_8B, "llama-3-8b", 128256), (GPT2, "gpt2", 50257)],
+)
+def test_named_models_are_recognised(model, name, vocabulary, counters):
+    result = of(rows_of(model, counters, 0.003, 1))
+    assert result.models == (name,) and result.ambiguous == ()
+    best, (heads,) = result.best, result.heads.readings
+    assert (best.layers, best.gated, best.off < 0.05) == (model.layers, model.gated, True)
+    assert best.hidden == pytest.approx(model.hidden, rel=0.01)
+    assert best.intermediate == pytest.approx(model.intermediate, rel=0.01)
+    assert best.tokens == pytest.approx(512, rel=0.01) and best.vocabulary == pytest.approx(vocabulary, rel=0.02)
+    assert (heads.heads, heads.key_heads, heads.dim) == (model.heads, model.key_heads, model.dim)
+    assert result.data_type.types == (("fp16",) if model is LLAMA_13B else ("bf16",))
+    assert result.summary().startswith(f"{name}: {model.layers} layers of width {model.hidden}")
+
+
+@pytest.mark.parametrize("tokens", [1, 100, 513])
+@pytest.mark.parametrize("counters", ["operations", "reads"])
+def test_tiles_that_are_not_full_and_the_last_row_alone(tokens, counters):
+    result = of(rows_of(replace(LLAMA_13B, tokens=tokens, last_row=True), counters))
+    assert result.models == ("llama-2-13b",) and result.best.tokens == tokens and not result.ambiguous
+    assert round(result.best.vocabulary) == 32000
+
+
+def test_bert_is_not_called_gpt2():
+    result = of(rows_of(BERT))
+    assert result.models == ("gpt2",) and result.ambiguous and "encoder" in result.ambiguous[0]
+    assert result.summary().startswith("ambiguous: gpt2 or another: at least 12 layers of width 768")
+    assert result.data_type.types == ("fp32",)
+
+
+def test_models_that_differ_in_their_vocabulary_alone():
+    seventy = replace(LLAMA_13B, layers=80, hidden=8192, intermediate=28672, heads=64, key_heads=8)
+    assert of(rows_of(replace(seventy, vocab=128256))).models == ("llama-3-70b",)
+    assert of(rows_of(seventy)).models == ("llama-2-70b",)
+    without = of(rows_of(replace(seventy, vocab=0)))
+    assert without.models == ("llama-2-70b", "llama-3-70b") and "vocabulary decides" in without.ambiguous[0]
+
+
+def test_a_model_of_no_name_says_which_is_nearest():
+    result = of(rows_of(replace(LLAMA_13B, layers=38)))
+    assert result.models == () and "llama-2-13b has 40 layers, not 38" in result.summary()
+
+
+def test_what_is_no_layer_fits_none():
+    draw = random.Random(3)
+    factors = {}
+    rows = [
+        (name, grid, {key: n * factors.setdefault((grid, key), draw.uniform(0.2, 3)) for key, n in counts.items()})
+        for name, grid, counts in rows_of(SHORT)
+    ]  # fmt: skip
+    result = of(rows)
+    assert result.best is None and result.models == () and not result.rows()[0]["off"] <= 0.05
+    assert result.summary().startswith("no layer fits, the best is off by") and "(5% allowed)" in result.summary()
+    assert of(rows_of(SHORT), 300).best is None and of(rows_of(SHORT), 512).best is not None
+
+
+def test_a_name_without_a_type_is_ambiguous_until_the_tokens_are_known():
+    rows = rows_of(replace(LLAMA_13B, product="gemm_kernel_128x128"), "loads")
+    result = of(rows)
+    assert len(result.fits) > 1 and "`--tokens`" in result.ambiguous[0]
+    assert result.summary().startswith("ambiguous: ") and "llama-2-13b" in result.summary()
+    assert len(of(rows, 512).fits) == 1
+
+
+def test_passes_are_counted_and_not_taken_for_layers():
+    result = of(rows_of(LLAMA_13B) * 3)
+    assert (result.found.layers, result.found.passes, result.models) == (40, 3, ("llama-2-13b",))
+
+
+def test_attention_of_products_and_a_softmax():
+    rows = []
+    for name, grid, counts in rows_of(replace(BERT, attention="softmax_warp_forward<float, float, float, 9>")):
+        scores = ("ampere_sgemm_128x128_tn", (4, 4, 12), {STORES: 512 * 512 * 12 * 4 / 32})
+        values = ("ampere_sgemm_128x32_nn", (4, 1, 12), {STORES: 512 * 768 * 4 / 32})
+        rows += [scores, (name, grid, counts), values] if name.startswith("softmax") else [(name, grid, counts)]
+    result = of(rows)
+    (heads,) = result.heads.readings
+    assert result.found.batched and result.found.layers == 12 and (heads.heads, heads.dim) == (12, 64)
+
+
+def test_a_product_split_along_k_is_one_product():
+    rows = []
+    for name, grid, counts in rows_of(SHORT):
+        if OPERATIONS.format(SHORT.source) in counts and grid[0] == 40:  # of width 5120
+            parts = {**counts, STORES: counts[STORES] * 2 * 4}
+            rows += [(name, (*grid[:2], 4), parts), ("void cublasLt::splitKreduce_kernel<32, 16>", (1, 1, 1), counts)]
+        else:
+            rows.append((name, grid, counts))
+    best = of(rows).best
+    assert best is not None and round(best.hidden) == 5120 and round(best.intermediate) == 13824
+
+
+@pytest.mark.parametrize(
+    ("edit", "words"),
+    [
+        (lambda lines: lines[:-40] + [line.replace('"9.0"', '"8.0"') for line in lines[-40:]], "several GPUs"),
+        (lambda lines: [*lines[:-1], lines[-1][:-9]], "expected a whole report"),
+        (lambda lines: lines[:-7], "ends inside layer 5"),
+        (lambda lines: [*lines[:2], *lines[10:]], "begins inside one"),
+        (lambda lines: [line for line in lines if "flash_fwd" not in line], "got 0 attention kernels"),
+        (lambda lines: [line.replace("op_st.sum", "op_xx.sum") for line in lines], "does not say what it stored"),
+        (lambda lines: [line.replace("ops_path", "opsxpath") for line in lines], "nothing says how much it multiplies"),
+        (lambda lines: [*lines[:8], *lines[7:]], "3 or 4"),
+    ],
+)  # fmt: skip
+def test_bad_reports_are_a_sentence(edit, words, tmp_path, capsys):
+    rows = rows_of(SHORT)
+    if words == "3 or 4":
+        at = [i for i, row in enumerate(rows) if row[0].startswith("void vllm::act_and_mul")]
+        for i in reversed(at):
+            rows[i:i] = [rows[i - 1]] * 2
+        edit = list
+    path = tmp_path / "forward.csv"
+    path.write_text(report_of(rows, edit))
+    assert main(["ncu", "model", str(path)]) == 2
+    error = capsys.readouterr().err
+    assert words in error and error.count("\n") == 1
+
+
+def test_the_command(tmp_path, capsys):
+    path = tmp_path / "forward.csv"
+    path.write_text(report_of(rows_of(LLAMA_13B)))
+    assert main(["ncu", "model", str(path), "--json"]) == 0
+    document = json.loads(capsys.readouterr().out)
+    assert document["models"] == ["llama-2-13b"] and document["ambiguous"] == []
+    assert document["heads"] == [{"heads": 40, "key_heads": 40, "head_dim": 128}]
+    assert document["fits"][0]["hidden"] == 5120 and document["fits"][0]["weights"] == pytest.approx(12.85e9, rel=1e-3)
+    with pytest.raises(InputError, match=r"tokens: got .many."):
+        recognise(path, "many")
+
+
+def test_the_page_quotes_what_is_printed(tmp_path, monkeypatch, capsys):
+    sys.path.insert(0, str(ROOT / "docs"))
+    import quoted
+
+    (tmp_path / "forward.csv").write_text(report_of(rows_of(LLAMA_13B)))
+    (tmp_path / "bert.csv").write_text(report_of(rows_of(BERT)))
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("COLUMNS", str(quoted.WIDTH))
+    quotes = [q for q in quoted.quotes((ROOT / "docs/counters.rst").read_text()) if q.words[:2] == ["ncu", "model"]]
+    assert len(quotes) == 2
+    for quote in quotes:
+        assert main(quote.words) == 0
+        now = capsys.readouterr().out
+        assert quoted.missing(quote.shown, now) is None, now
