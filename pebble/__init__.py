@@ -60,6 +60,8 @@ if TYPE_CHECKING:
     from pebble.reports.ncu import NcuReport, ncu
     from pebble.reports.ncu_compare import Judgement
     from pebble.reports.ncu_dims import recover_dims
+    from pebble.reports.ncu_law import recover_laws
+    from pebble.reports.ncu_model import recover_model
     from pebble.reports.proof import Proof, certify, prove
     from pebble.reports.replay import Replayed
     from pebble.reports.simulate import Simulation
@@ -123,6 +125,8 @@ _EXPORTS = {
     "ncu": "pebble.reports.ncu",
     "prove": "pebble.reports.proof",
     "recover_dims": "pebble.reports.ncu_dims",
+    "recover_laws": "pebble.reports.ncu_law",
+    "recover_model": "pebble.reports.ncu_model",
     "replay": "pebble.api.games",
     "results": "pebble.sweeps.results",
     "report": "pebble.webpage.report",
@@ -197,6 +201,8 @@ __all__ = [
     "ncu",
     "prove",
     "recover_dims",
+    "recover_laws",
+    "recover_model",
     "replay",
     "report",
     "results",

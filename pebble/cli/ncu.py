@@ -40,8 +40,8 @@ from pebble.errors import InputError
 from pebble.reports.ncu import ncu
 from pebble.reports.ncu_compare import judge
 from pebble.reports.ncu_dims import recover_dims
-from pebble.reports.ncu_law import fit_sweep
-from pebble.reports.ncu_model import recognise
+from pebble.reports.ncu_law import recover_laws
+from pebble.reports.ncu_model import recover_model
 from pebble.reports.ncu_row import RunNotes, append_rows, kit_rows, measured_row
 from pebble.reports.target import whole
 from pebble.system.files import check_output
@@ -188,7 +188,7 @@ def _run_dims(args: argparse.Namespace) -> int:
 
 
 def _run_law(args: argparse.Namespace) -> int:
-    result = fit_sweep(args.files, args.sizes, launch=args.launch)
+    result = recover_laws(args.files, args.sizes, launch=args.launch)
     if args.json:
         _output.print_report(result)
     else:
@@ -197,7 +197,7 @@ def _run_law(args: argparse.Namespace) -> int:
 
 
 def _run_model(args: argparse.Namespace) -> int:
-    result = recognise(args.file, args.tokens)
+    result = recover_model(args.file, args.tokens)
     if args.json:
         _output.print_report(result)
     else:

@@ -124,7 +124,9 @@ def data_type(launch: MeasuredLaunch) -> TypeVerdict:
         return TypeVerdict(types, f"operations on tensor cores: {said}")
     percent, classes = launch.value("tensor_percent"), _classes(launch)
     if any(classes.values()) or (percent or 0.0) >= TENSOR_AT_WORK:
-        return _on_tensor_cores(launch, named, percent, [kind for kind, busy in classes.items() if busy], counted)
+        return _on_tensor_cores(
+            launch, named, percent, [kind for kind, busy in classes.items() if busy and kind != "any"], counted
+        )
     idle = percent is not None or bool(counted) or bool(classes)
     return _on_other_pipes(launch, named, idle)
 
@@ -132,6 +134,9 @@ def data_type(launch: MeasuredLaunch) -> TypeVerdict:
 def _classes(launch: MeasuredLaunch) -> dict[str, bool]:
     """Which kinds of tensor instructions were at work, of those that the report counts."""
     result: dict[str, bool] = {}
+    every = launch.value("tensor_instructions")
+    if every is not None:
+        result["any"] = every > 0
     for name, metric in launch.metrics.items():
         at = name.find("pipe_tensor_op_")
         if at < 0 or not isinstance(metric.value, float):
@@ -174,8 +179,11 @@ def _on_other_pipes(launch: MeasuredLaunch, named: tuple[str, ...], idle: bool) 
     """The tensor pipe was idle, or the report does not say."""
     threads = {kind: _instructions(launch, kind) for kind in _LETTERS}
     double, full, half = (threads[kind] or 0.0 for kind in _LETTERS)
+    by_pipe = "_pipe_" in getattr(launch.find("fma_instructions"), "metric", "")
 
     def said(kind: str) -> str:
+        if by_pipe and kind == "fp32":
+            return f"{threads[kind]:,.0f} instructions of threads on the fp32 pipe, which counts addresses too"
         return f"{threads[kind]:,.0f} {kind} instructions of threads (FMA, add, multiply)"
 
     name = f"the name alone says {' or '.join(named)}" if named else "the name says none"
@@ -192,8 +200,10 @@ def _on_other_pipes(launch: MeasuredLaunch, named: tuple[str, ...], idle: bool) 
         kinds = tuple(kind for kind in named if kind in ("fp16", "bf16")) or ("fp16", "bf16")
     main = "fp16" if half > full else "fp32"
     stored = (launch.value("l1_store_sectors") or 0.0) * SECTOR_BYTES / BYTES[main]
-    enough = idle or named == kinds or (stored and threads[main] >= _LEAST_K * stored)  # type: ignore[operator]
-    if not enough:
+    enough = named == kinds or (stored and max(full, half) >= _LEAST_K * stored)
+    if not enough and idle and by_pipe and main == "fp32":
+        return TypeVerdict(named, f"{said(main)}, and an idle tensor pipe", _ASK_FMA)
+    if not enough and not idle:
         others = named or ("a type of tensor cores",)
         text = f"{said(main)}, and the report does not say whether the tensor pipe multiplied too"
         return TypeVerdict((*kinds, *(kind for kind in others if kind not in kinds)), text, _ASK_TENSOR)

@@ -160,6 +160,10 @@ QUANTITIES: dict[str, Quantity] = {
             "sm__pipe_tc_cycles_active.avg.pct_of_peak_sustained_active",
         ), True,
     ),
+    "tensor_instructions": Quantity(
+        "tensor instructions of warps", "inst",
+        _sources("sm__inst_executed_pipe_tensor.sum", "smsp__inst_executed_pipe_tensor.sum"),
+    ),
     "fma_instructions": Quantity(
         "fp32 FMA instructions of warps", "inst",
         _sources(

@@ -88,7 +88,7 @@ def _figures(law: Growth) -> dict[str, Any]:
     }  # fmt: skip
 
 
-def fit_sweep(
+def recover_laws(
     files: str | Path | Sequence[str | Path], sizes: str | Sequence[int] | None = None, *, launch: str | None = None
 ) -> Swept:
     """The law of each counter of a sweep over sizes, or that none fits.

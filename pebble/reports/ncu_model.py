@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -75,7 +75,8 @@ class RecognisedModel(Report):
         told = [verdict for verdict in verdicts if len(verdict.types) == 1]
         if len(types) > 1 and len(told) == len(verdicts):
             return TypeVerdict(types, "the products of a layer are not all of one type")
-        return told[0] if told and len(told) == len(verdicts) else next(v for v in verdicts if len(v.types) != 1)
+        first = told[0] if len(told) == len(verdicts) else next(v for v in verdicts if len(v.types) != 1)
+        return replace(first, evidence=f"of one product, {first.evidence}")
 
     @property
     def ambiguous(self) -> tuple[str, ...]:
@@ -178,7 +179,7 @@ def _amount(weights: float) -> str:
     return f"{weights / 1e9:.1f} billion" if weights >= 1e9 else f"{weights / 1e6:.0f} million"
 
 
-def recognise(path: str | Path, tokens: int | str | None = None) -> RecognisedModel:
+def recover_model(path: str | Path, tokens: int | str | None = None) -> RecognisedModel:
     """The model whose forward pass a report is of.
 
     Parameters

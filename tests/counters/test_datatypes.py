@@ -30,7 +30,8 @@ def launch(name: str = "product", capability: str = "9.0", **counters: float) ->
 
 def counted(name: str = "product", capability: str = "9.0", **by: float) -> MeasuredLaunch:
     """With counters by short names: dfma, ffma, hfma, tensor, st, or the source type of tensor operations."""
-    names = {"tensor": TENSOR, "st": STORES, **{key: FMA.format(key) for key in ("dfma", "ffma", "hfma", "dadd")}}
+    pipes = {"tensor": TENSOR, "pipe": "smsp__inst_executed_pipe_fma.sum"}
+    names = {"st": STORES, **pipes, **{key: FMA.format(key) for key in ("dfma", "ffma", "hfma", "dadd")}}
     metrics = {names.get(key, OPERATIONS.format(key)): Metric(float(value), "") for key, value in by.items()}
     return MeasuredLaunch("0", name, metrics, (64, 64, 1), (256, 1, 1), "", capability)
 
@@ -72,6 +73,15 @@ def test_kinds_of_tensor_instructions_narrow_the_type():
     assert data_type(launch("gemm", sm__inst_executed_pipe_tensor_op_imma_of_sum=10**6)).types == ("int8",)
     peak = launch("dgemm", sm__inst_executed_pipe_tensor_op_hmma_of_sum_of_peak_sustained=10**6)
     assert data_type(peak).types == ("fp64",)  # the peak says nothing of what ran
+
+
+def test_the_fp32_pipe_counts_addresses_too():
+    copy = counted("copy", pipe=10**6, tensor=0)
+    assert data_type(copy).types == () and "which counts addresses too" in data_type(copy).text
+    product = counted(pipe=10**6, tensor=0, st=10**4)
+    assert data_type(product).types == ("fp32",)
+    tensor = launch("product", sm__inst_executed_pipe_tensor_of_sum=10**6, smsp__inst_executed_pipe_fma_of_sum=10**6)
+    assert data_type(tensor).ambiguous and "the tensor pipe is at work" in data_type(tensor).text
 
 
 def test_counters_go_before_a_name_that_says_otherwise():

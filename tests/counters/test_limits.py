@@ -10,6 +10,7 @@ import pytest
 import pebble
 from pebble.cli import main
 from pebble.counters import MeasuredLaunch, Metric
+from pebble.counters.hits import hits_of
 from pebble.counters.limits import limit_of
 from tests.counters.synthetic import TILED, TILED_NAME, long_lines
 
@@ -52,6 +53,10 @@ def launch(ident: str = "0", **counters: float) -> MeasuredLaunch:
         ({"sm": 20, "l2": 10, "dram": 5}, "waiting", "or L1 is busy, which the report does not say"),
         ({"dram": 5}, "not-dram", "not the bandwidth of DRAM: DRAM 5.0 % of the peak"),
         ({"sm": 70, "bytes": 1e6, "ns": 1e6}, "unknown", "profile lts__throughput"),
+        ({"sm": 12.5, "dram": 75}, "memory", "memory-bound: DRAM, at 75.0 % of its peak, before the SMs (12.5 %)"),
+        ({"tensor": 5, "issue": 0.5, "dram": 75}, "memory", "before the SMs (12.5 %)"),
+        ({"issue": 0.5, "l2": 30, "dram": 20}, "not-dram", "profile sm__throughput"),  # the tensor pipe may be busy
+        ({"tensor": 5, "issue": 0.5, "l2": 30, "dram": 20}, "waiting", "latency-bound: nothing reaches 60 %"),
         ({"active": 95}, "unknown", "not told; profile sm__throughput"),  # of the cycles in which a block was there
         ({}, "unknown", "not told; profile sm__throughput"),
     ],
@@ -59,6 +64,73 @@ def launch(ident: str = "0", **counters: float) -> MeasuredLaunch:
 def test_what_limits_is_said_with_its_evidence(counters, kind, words):
     result = limit_of([launch(**counters)])
     assert result.kind == kind and words in result.text
+
+
+@pytest.mark.parametrize(
+    ("counters", "bound", "words"),
+    [
+        # a copy: few instructions, all the bandwidth
+        ({"sm": 9, "l2": 31, "dram": 92, "issue": 0.21, "bytes": 3e9, "ns": 1e6}, "memory-bound",
+         "0.21 of 4 instructions a cycle and SM; DRAM 3,000 GB/s, 92.0 % of the peak; L2 31.0 %"),
+        ({"sm": 91, "fma": 90, "l2": 31, "dram": 8, "issue": 3.1}, "compute-bound",
+         "3.10 of 4 instructions a cycle and SM; DRAM 8.0 % of the peak; L2 31.0 %; the fp32 pipe 90.0 %"),
+        ({"sm": 30, "l2": 77, "dram": 45}, "cache-bound", "profile sm__inst_executed.avg.per_cycle_elapsed for"),
+        ({"sm": 9, "l2": 3, "dram": 2, "issue": 0.1}, "latency-bound", "0.10 of 4"),
+        ({"sm": 89, "issue": 3.5}, "SM-bound", "profile dram__bytes.sum and gpu__time_duration.sum for the rest"),
+        ({}, "", "none; profile"),
+    ],
+)  # fmt: skip
+def test_the_bound_in_a_word_with_instructions_against_the_rate_of_dram(counters, bound, words):
+    result = limit_of([launch(**counters)])
+    assert result.bound == bound and words in result.evidence
+    assert result.text.startswith(f"{bound}: ") or not bound
+
+
+def test_instructions_a_cycle_of_several_launches_and_layouts():
+    two = limit_of([launch("0", issue=1, ns=3e6), launch("1", issue=3, ns=1e6)])
+    assert two.instructions_a_cycle == pytest.approx(1.5) and not two.while_active
+    counts = {"sm__inst_executed.sum": Metric(600.0, ""), "sm__cycles_elapsed.sum": Metric(400.0, "")}
+    assert limit_of([MeasuredLaunch("0", "a", counts)]).instructions_a_cycle == pytest.approx(1.5)
+    active = {"Compute Workload Analysis: Executed Ipc Active": Metric(2.5, "")}
+    busy = limit_of([MeasuredLaunch("0", "a", active)])
+    assert busy.while_active and "2.50 of 4 instructions a cycle and SM while it has warps" in busy.evidence
+    assert "issue_percent" not in busy.shares  # a share of the cycles with warps tells nothing of the time
+
+
+def test_too_few_blocks_are_said():
+    few = MeasuredLaunch("0", "a", {**launch(sm=20, l1=25, l2=10, dram=5).metrics,
+                                    "launch__sm_count": Metric(132.0, "")}, (40, 1, 1))  # fmt: skip
+    assert "40 blocks for 132 SMs, too few to fill the chip" in limit_of([few]).text
+    many = MeasuredLaunch("0", "a", few.metrics, (400, 1, 1))
+    assert "the kernel waits, or has too few" in limit_of([many]).text
+
+
+@pytest.mark.parametrize(
+    ("counters", "inputs", "words"),
+    [
+        ({"l1": 0.02, "ld": 100, "past": 100}, None, "100% of its loads are copies (cp.async) past L1"),
+        ({"l1": 0.0, "tma": 5, "ld": 7}, None, "its loads go by TMA past L1"),
+        ({"l1": 0.0, "ld": 0, "tensor": 50}, None, "no load passed L1's counters"),
+        ({"l1": 0.3, "ld": 9}, None, "nothing is loaded twice, or copies"),
+        ({"l1": 60, "ld": 9, "past": 1}, None, "L1 60.0 % of its look-ups; L2 is asked for the rest"),
+        ({"l2": 104}, None, "more than all, as look-ups and hits are of different passes"),
+        ({"l2": 51, "sectors": 4000, "fabric": 9, "read": 64e3}, 32_000,
+         "L2 51.0 % of its 4,000 look-ups, two for each sector of its other partition; with each sector of the inputs "
+         "missed once and no other it would be 75.0 %; DRAM read 64.0 kB, 2.00 times the inputs (32.0 kB)"),
+        ({"l2": 51, "sectors": 900, "read": 64e3}, 32_000, "L2 51.0 % of its 900 look-ups; DRAM read"),
+    ],
+)  # fmt: skip
+def test_hit_rates_are_explained(counters, inputs, words):
+    names = {
+        "l1": "l1tex__t_sector_hit_rate.pct", "l2": "lts__t_sector_hit_rate.pct", "sectors": "lts__t_sectors.sum",
+        "ld": "l1tex__t_sectors_pipe_lsu_mem_global_op_ld.sum", "tma": "smsp__sass_inst_executed_op_tma_ld.sum",
+        "past": "sm__sass_l1tex_t_sectors_pipe_lsu_mem_global_op_ldgsts_cache_bypass.sum", "tensor": NAMES["tensor"],
+        "fabric": "lts__t_sectors_srcunit_ltcfabric.sum", "read": "dram__bytes_read.sum",
+    }  # fmt: skip
+    metrics = {names[key]: Metric(float(value), "") for key, value in counters.items()}
+    (sentence,) = hits_of(MeasuredLaunch("0", "gemm", metrics), inputs)
+    assert words in sentence
+    assert hits_of(MeasuredLaunch("0", "gemm", {})) == ()
 
 
 def test_the_rate_is_of_a_peak_that_is_given_or_of_the_attributes():

@@ -4,17 +4,20 @@ from __future__ import annotations
 
 import json
 import random
+import shutil
 import sys
 from pathlib import Path
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from pebble.cli import main
 from pebble.counters import Profile
 from pebble.counters.architecture import architectures
 from pebble.counters.forward import forward_pass
 from pebble.errors import InputError
-from pebble.reports.ncu_model import RecognisedModel, recognise
+from pebble.reports.ncu_model import RecognisedModel, recover_model
 from tests.counters.forward_passes import (
     BERT,
     GPT2,
@@ -62,6 +65,30 @@ def test_tiles_that_are_not_full_and_the_last_row_alone(tokens, counters):
     result = of(rows_of(replace(LLAMA_13B, tokens=tokens, last_row=True), counters))
     assert result.models == ("llama-2-13b",) and result.best.tokens == tokens and not result.ambiguous
     assert round(result.best.vocabulary) == 32000
+
+
+@settings(max_examples=60, deadline=None)
+@given(
+    layers=st.integers(2, 6), heads=st.integers(2, 64), group=st.sampled_from([1, 2, 4]),
+    dim=st.sampled_from([64, 128]), inside=st.integers(8, 300), tokens=st.integers(1, 3000),
+    gated=st.booleans(), fused=st.booleans(), counters=st.sampled_from(["operations", "loads"]),
+)  # fmt: skip
+def test_the_dimensions_of_any_model_are_among_those_that_fit(
+    layers, heads, group, dim, inside, tokens, gated, fused, counters
+):
+    heads *= group
+    model = replace(
+        LLAMA_13B, layers=layers, hidden=heads * dim, intermediate=64 * inside, heads=heads, key_heads=heads // group,
+        dim=dim, gated=gated, fused_input=fused, fused_gate=fused and gated, tokens=tokens,
+    )  # fmt: skip
+    fits = of(rows_of(model, counters)).fits
+    assert any(
+        fit.off <= 0.05 and fit.layers == layers and fit.gated == gated and round(fit.tokens) == tokens
+        and fit.hidden == pytest.approx(model.hidden, rel=0.01)
+        and fit.intermediate == pytest.approx(model.intermediate, rel=0.01)
+        and fit.key_width == pytest.approx(model.key_heads * dim, rel=0.05)
+        for fit in fits
+    )  # fmt: skip
 
 
 def test_bert_is_not_called_gpt2():
@@ -169,7 +196,7 @@ def test_the_command(tmp_path, capsys):
     assert document["heads"] == [{"heads": 40, "key_heads": 40, "head_dim": 128}]
     assert document["fits"][0]["hidden"] == 5120 and document["fits"][0]["weights"] == pytest.approx(12.85e9, rel=1e-3)
     with pytest.raises(InputError, match=r"tokens: got .many."):
-        recognise(path, "many")
+        recover_model(path, "many")
 
 
 def test_the_page_quotes_what_is_printed(tmp_path, monkeypatch, capsys):
@@ -178,10 +205,13 @@ def test_the_page_quotes_what_is_printed(tmp_path, monkeypatch, capsys):
 
     (tmp_path / "forward.csv").write_text(report_of(rows_of(LLAMA_13B)))
     (tmp_path / "bert.csv").write_text(report_of(rows_of(BERT)))
+    for name in ("sweep.csv", "squares.csv"):
+        shutil.copy(Path(__file__).parent / "data" / name, tmp_path)
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("COLUMNS", str(quoted.WIDTH))
-    quotes = [q for q in quoted.quotes((ROOT / "docs/counters.rst").read_text()) if q.words[:2] == ["ncu", "model"]]
-    assert len(quotes) == 2
+    here = {path.name for path in tmp_path.iterdir()}
+    quotes = [q for q in quoted.quotes((ROOT / "docs/counters.rst").read_text()) if here & set(q.words)]
+    assert {word for quote in quotes for word in quote.words} >= here
     for quote in quotes:
         assert main(quote.words) == 0
         now = capsys.readouterr().out

@@ -21,6 +21,7 @@ from typing import Any, NamedTuple
 import pytest
 
 from pebble.cli import main
+from tests.counters.forward_passes import GPT2, report_of, rows_of
 
 HERE = Path(__file__).parent
 DOCUMENTS = HERE / "documents"
@@ -119,6 +120,7 @@ def run(command: Command, folder: Path) -> Any:
     if command.name.startswith("ncu"):
         shutil.copy(SAMPLES / "h200_gemm_orders_raw.csv", folder / "report.csv")
         (folder / "counters.csv").write_text(COUNTERS)
+        (folder / "forward.csv").write_text(report_of(rows_of(GPT2)))
     text = quiet([*(word.replace("FOLDER", str(folder)) for word in command.arguments), "--json"])
     return shortened(json.loads(text.replace(str(folder), "FOLDER")))
 
