@@ -152,7 +152,7 @@ def _near(single: float, other: float) -> bool:
 def _read(role: Sequence[Product], input_bytes: int) -> Reading:
     """The median of a product over the layers."""
     first = role[0].launch
-    stored = [item[0] for product in role if (item := stored_sectors(product.stores)) is not None]
+    stored = [item[0] for product in role if (item := stored_sectors(product.stores)) is not None and item[0] > 0]
     if len(stored) < len(role):
         raise InputError(
             f"model: {first.ident} {first.short_name}: the report does not say what it stored; profile it with "
@@ -162,9 +162,9 @@ def _read(role: Sequence[Product], input_bytes: int) -> Reading:
     counted: dict[str, list[float]] = {}
     for product in role:
         for value, by, _ in multiplications(product.launch, tile, (input_bytes,)):
-            counted.setdefault(by, []).append(value)
+            counted.setdefault(by, []).extend([value] * (value > 0))
     by = next((name for name in _BY if len(counted.get(name, ())) == len(role)), "")
-    reads = [amount for product in role if (amount := product.launch.value("dram_read_bytes"))]
+    reads = [amount for product in role if (amount := product.launch.value("dram_read_bytes") or 0.0) > 0]
     read_bytes = median(reads) if len(reads) == len(role) else None
     if not by and read_bytes is None:
         raise InputError(

@@ -110,9 +110,11 @@ def forward_pass(profile: Profile) -> ForwardPass:
         )
     own = len(key) - count
     if _common(keys[last + 1], key[:own]) < own:
+        there = len(gaps[last + 1])
+        what = f"{there} of {own} products" if there < own else "other products than in the layers before"
         raise InputError(
-            f"model: {name}: it ends inside layer {length + 1}, {len(gaps[last + 1])} of {own} products after the "
-            "attention; expected a whole forward pass."
+            f"model: {name}: it ends inside layer {length + 1}, {what} after the attention; expected a whole forward "
+            "pass."
         )
     layers = [(gaps[i][-count:], gaps[i + 1][:own]) for i in range(first, last + 1)]
     rest = gaps[last + 1][own:]

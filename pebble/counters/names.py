@@ -15,7 +15,7 @@ _LIBRARY_BYTES = {"q": 1, "r": 1, "t": 2, "h": 2, "s": 4}
 _LIBRARY_NAMES = {"q": ("fp8",), "r": ("fp8",), "t": ("bf16",), "h": ("fp16",), "s": ("fp32", "tf32")}
 _TYPE_WORDS = {
     "fp8": re.compile(r"e4m3|e5m2|fp8"),
-    "tf32": re.compile(r"tf32|tfloat32|tensorop_s1688gemm"),
+    "tf32": re.compile(r"tf32|tfloat32|tensorop_s1688gemm(?!_b?f)"),
     "bf16": re.compile(r"bf16|bfloat16"),
     "fp16": re.compile(r"half|(?<!b)fp16|(?<![a-z])f16|hgemm|h16816|h1688|h884"),
     "fp64": re.compile(r"double\b|(?<![a-z])f64|fp64|dgemm|d884"),

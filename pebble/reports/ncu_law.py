@@ -163,7 +163,10 @@ def _swept(
 def _read_table(path: str | Path) -> tuple[list[int], dict[str, tuple[list[float | None], str]]]:
     """Sizes, and the other columns of a table."""
     raw = read_bytes(check_path("law", path), "law: ")
-    rows = [] if b"\0" in raw else list(csv.reader(io.StringIO(raw.decode("utf-8-sig", "replace"))))
+    try:
+        rows = [] if b"\0" in raw else list(csv.reader(io.StringIO(raw.decode("utf-8-sig", "replace"))))
+    except csv.Error as error:
+        raise InputError(f"law: {shown(path)}: {error}; expected a CSV file.") from None
     header = [cell.strip() for cell in rows[0]] if rows else []
     at = next((number for number, name in enumerate(header) if name.lower() in _SIZES), None)
     if at is None or len(header) < 2:

@@ -16,6 +16,7 @@ from pebble.counters.ncu_rep import MAGIC, read_container
 from pebble.counters.shapes import read_shapes
 from pebble.counters.values import is_european, read_number, read_sides, read_unit
 from pebble.errors import InputError
+from tests.counters.forward_passes import BERT, GPT2, replace, report_of, rows_of
 from tests.counters.synthetic import OLD, TILED, TILED_NAME, long_lines, wide_lines, with_output
 
 DATA = Path(__file__).parent / "data"
@@ -94,6 +95,24 @@ def test_the_commands_end_with_a_table_or_a_sentence(tmp_path, capsys, seed):
     path = tmp_path / "edited.csv"
     path.write_bytes(edited(REPORTS[draw.choice(sorted(REPORTS))], draw))
     for command in (["report"], ["which", "--rows", "2048", "--cols", "2048"], ["report", "--json"]):
+        code = main(["ncu", command[0], str(path), *command[1:]])
+        said = capsys.readouterr()
+        assert code in (0, 2), said
+        assert bool(said.out) == (code == 0) and said.err.count("\n") == (code == 2)
+
+
+@pytest.mark.parametrize("seed", range(24))
+def test_edited_forward_passes_end_with_an_answer_or_a_sentence(tmp_path, capsys, seed):
+    draw = random.Random(seed)
+    rows = rows_of(replace(draw.choice([GPT2, BERT]), layers=3), draw.choice(["operations", "reads", "loads"]))
+    odd = [0, -1, 1e-9, 1e12]
+    rows = [
+        (name, grid, {key: n * (draw.choice(odd) if draw.random() < 0.05 else 1) for key, n in counts.items()})
+        for name, grid, counts in rows
+    ]
+    path = tmp_path / "edited.csv"
+    path.write_bytes(report_of(rows).encode() if seed % 2 else edited(report_of(rows).encode(), draw))
+    for command in (["model"], ["model", "--tokens", "77", "--json"], ["law"], ["law", "--sizes", "16,32,64"]):
         code = main(["ncu", command[0], str(path), *command[1:]])
         said = capsys.readouterr()
         assert code in (0, 2), said

@@ -107,6 +107,7 @@ def test_operations_of_all_results_are_added_once():
         ("nvjet_hsh_128x256_64x4_1x2_h_bz_coopA_TNT", ("fp16",)),
         ("nvjet_tst_64x8_64x16_2x1_v_bz_TNT", ("bf16",)),
         ("cutlass_80_tensorop_s1688gemm_128x128_16x5_nn_align4", ("tf32",)),
+        ("cutlass_75_tensorop_s1688gemm_f16_256x128_nn_align8", ("fp16",)),
         ("cutlass_80_tensorop_bf16_s16816gemm_bf16_256x128_32x3_tn_align8", ("bf16",)),
         ("sm90_xmma_gemm_e4m3bf16_e4m3f32_f32_tn_n_tilesize128x128x64", ("fp8",)),
         ("ampere_h16816gemm_128x128_ldg8_stages_32x5_tn", ("fp16",)),
