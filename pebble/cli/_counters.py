@@ -265,7 +265,7 @@ def print_model(result: RecognisedModel) -> None:
             say(f"vocabulary  {about}{best.vocabulary:.0f}")
     say(_plain(f"type        {result.data_type.text}"))
     if best is not None:
-        off = f"two readings of one width differ by {best.off:.1%} at most ({BETWEEN_WIDTHS:.0%} allowed)"
+        off = f"readings of one width differ by {best.off:.1%} ({BETWEEN_WIDTHS:.0%} allowed)"
         say(f"rests on    stores and {' and '.join(best.by)}; {off}")
     for what in result.ambiguous:
         say(f"ambiguous:  {what}")

@@ -4,7 +4,8 @@ A product of M tokens stores M N values and multiplies M N K times. With the byt
 is the number of multiplications over it; without those, the reads of DRAM from an empty L2, each operand once, tell
 (M + N) K. A layer says most of its widths twice: its width is K of queries, keys and values, K into the feed-forward
 network, and N of both projections back; the inside of the network is N into it and K out of it. So M follows, and how
-much the two disagree says whether these are the products of a layer at all: beyond `ALLOWED` no layer fits.
+much the two disagree, and the launches of one product in the mean, says whether these are the products of a layer at
+all: beyond `ALLOWED` no layer fits.
 """
 
 from __future__ import annotations
@@ -41,6 +42,7 @@ class Reading(NamedTuple):
     read_bytes: float | None
     tile: Tile | None  #: by the name, where a block may have one
     blocks: int
+    spread: float  #: how far a launch lies off the median, in the mean
 
     @property
     def tiled(self) -> float:
@@ -76,7 +78,7 @@ class Architecture:
     input_bytes, output_bytes : int
         Of a value.
     off : float
-        How much two readings of one width disagree, at most.
+        How much two readings of one width, or the launches of one product, disagree.
     by : tuple of str
         What the readings rest on.
     weights : float
@@ -172,15 +174,14 @@ def _read(role: Sequence[Product], input_bytes: int) -> Reading:
             "sm__ops_path_tensor_src_bf16_dst_fp32.sum (of its data type) or dram__bytes_read.sum."
         )
     flat = role[0].reduced_by is None and (first.grid is None or first.grid[2] == 1)
-    values = median(stored) * SECTOR_BYTES
-    return Reading(
-        values,
-        median(counted[by]) if by else None,
-        by or READS,
-        read_bytes,
-        tile if flat and first.blocks else None,
-        first.blocks or 0,
-    )
+    tile = tile if flat and first.blocks else None
+    values, products = median(stored) * SECTOR_BYTES, median(counted[by]) if by else None
+    spread = max(_spread(stored), _spread(counted[by] if by else reads))
+    return Reading(values, products, by or READS, read_bytes, tile, first.blocks or 0, spread)
+
+
+def _spread(values: Sequence[float]) -> float:
+    return sum(abs(value / median(values) - 1) for value in values) / len(values)
 
 
 @dataclass(frozen=True)
@@ -260,7 +261,7 @@ class _Layer:
         inner = sum(n[: self.inputs]) * width + query * width + (3 if gated else 2) * width * intermediate
         weights = layers * inner + (vocabulary or 0) * width
         by = tuple(dict.fromkeys(reading.by for reading in self.readings))
-        off = self._off(rows) if keys > 0 else max(1.0, self._off(rows))  # no room for keys
+        off = max(self._off(rows), *(reading.spread for reading in self.readings), 0.0 if keys > 0 else 1.0)
         if self.inputs == 3:  # keys and values are as wide as each other, queries as the projection takes
             off = max(off, expm1(abs(log(n[1] / n[2]))), expm1(abs(log(n[0] / query))))
         return Architecture(

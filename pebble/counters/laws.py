@@ -167,7 +167,7 @@ class Sweep:
         if not self.laws:
             best = "a constant" if self.best.name == "1" else self.best.name
             return f"no law fits: the best, {best}, is off by up to {self.best.worst:.0%}"
-        power = f"power {self.power:.2f} +- {self.power_error:.2f}"
+        power = f"power {round(self.power, 2) + 0.0:.2f} +- {self.power_error:.2f}"  # which is no -0
         said = [f"{law.formula(unit)} (off by up to {law.worst:.1%})" for law in self.laws]
         return f"{'ambiguous: ' * (len(said) > 1)}{', or '.join(said)}; {power}"
 

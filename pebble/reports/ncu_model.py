@@ -110,7 +110,7 @@ class RecognisedModel(Report):
     def summary(self) -> str:
         best = self.best
         if best is None:
-            off = f", the best is off by {self.fits[0].off:.0%} between two readings of one width" if self.fits else ""
+            off = f", readings of one width differ by {self.fits[0].off:.0%} at best" if self.fits else ""
             return f"no layer fits{off} ({ALLOWED:.0%} allowed)"
         hidden = model_shape(self.models[0]).hidden if self.models else width(best.hidden)
         least = "at least " * (best.vocabulary is None)

@@ -120,8 +120,20 @@ def test_what_is_no_layer_fits_none():
     ]  # fmt: skip
     result = of(rows)
     assert result.best is None and result.models == () and not result.rows()[0]["off"] <= 0.05
-    assert result.summary().startswith("no layer fits, the best is off by") and "(5% allowed)" in result.summary()
+    assert (
+        result.summary().startswith("no layer fits, readings of one width differ by")
+        and "(5% allowed)" in result.summary()
+    )
     assert of(rows_of(SHORT), 300).best is None and of(rows_of(SHORT), 512).best is not None
+
+
+def test_launches_that_differ_from_layer_to_layer_are_no_layers():
+    draw = random.Random(5)
+    rows = [
+        (name, grid, {key: n * draw.choice([1, 1, 1, 3]) for key, n in counts.items()})  # the medians are right
+        for name, grid, counts in rows_of(LLAMA_13B)
+    ]
+    assert of(rows).best is None and of(rows).summary().startswith("no layer fits")
 
 
 def test_a_name_without_a_type_is_ambiguous_until_the_tokens_are_known():
