@@ -32,7 +32,7 @@ def test_the_memory_asked_about_is_spelled_out(door: Callable[..., Any]) -> None
 
 
 def test_every_option_with_a_meaning_is_one() -> None:
-    doors = (pebble.bound, pebble.compare, pebble.simulate)
+    doors = (pebble.bound, pebble.compare, pebble.simulate, pebble.time)
     assert set(MEANING) <= {name for door in doors for name in signature(door).parameters}
 
 
