@@ -11,7 +11,9 @@ Names:
   one, whose blocks wait for flags of their tile rows, so that no SM rests between bands. Its bytes are those of the
   blocks in that order.
 - ``interleaved-R``: GEMM0 and GEMM1 on disjoint sets of SMs, in proportion to their work; the consumer starts a band
-  of R tile rows when its H is complete. ``interleaved-R-producers-P``: GEMM0 has P block slots, GEMM1 the rest.
+  of R tile rows when its H is complete. ``interleaved-R-P:Q``: P slots do GEMM0 for Q that do GEMM1, as 32:1.
+  ``interleaved-R-P:Q-dsmem``: these P + Q SMs are a cluster, with tile rows of its own; H stays in its shared memories
+  and is read from there, and never goes to L2.
 
 A gated FFN computes gate and up of a tile in one block (two accumulators) and writes H once. ``+sawtooth`` walks k
 backwards in every second wave. H has the inputs' type. All dirty lines are written back at the end, those of H too.
@@ -39,8 +41,10 @@ from pebble.units import ceil_div
 from pebble.workloads import Ffn
 
 _FUSED = re.compile(r"row-fused-([0-9]{1,7})(?:-split-([0-9]{1,7})|-(flags))?")
-_INTERLEAVED = re.compile(r"interleaved-([0-9]{1,7})(?:-producers-([0-9]{1,7}))?")
-_FAMILIES = ("separate:row", "row-fused-8", "row-fused-8-split-4", "row-fused-8-flags", "interleaved-8")
+_INTERLEAVED = re.compile(r"interleaved-([0-9]{1,7})(?:-([0-9]{1,7}):([0-9]{1,7})(-dsmem)?)?")
+_FAMILIES = (
+    "separate:row", "row-fused-8", "row-fused-8-split-4", "row-fused-8-flags", "interleaved-8", "interleaved-8-1:1"
+)  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -53,7 +57,8 @@ class FfnSchedule:
     split: int = 1  #: parts of the hidden layer
     sawtooth: bool = False  #: whether every second wave walks k backwards
     flags: bool = False  #: of tile rows, in place of barriers between bands
-    producers: int = 0  #: block slots of GEMM0 where both run at once; 0: in proportion to their work
+    shares: tuple[int, int] = (0, 0)  #: block slots of GEMM0 to those of GEMM1, side by side; 0: by their work
+    dsmem: bool = False  #: whether H stays in the shared memories of clusters of so many SMs
 
     @property
     def name(self) -> str:
@@ -64,7 +69,8 @@ class FfnSchedule:
             text = (
                 f"{self.kind}-{self.band}" + (f"-split-{self.split}" if self.split > 1 else "") + "-flags" * self.flags
             )
-            text += f"-producers-{self.producers}" if self.producers else ""
+            text += "-{}:{}".format(*self.shares) if self.shares[0] else ""
+            text += "-dsmem" * self.dsmem
         return text + ("+sawtooth" if self.sawtooth else "")
 
 
@@ -93,8 +99,11 @@ def parse_ffn_schedule(text: str) -> FfnSchedule:
     if fused:
         result = FfnSchedule("row-fused", "row", int(fused[1]), int(fused[2] or 1), sawtooth, bool(fused[3]))
     elif interleaved:
-        producers = int(interleaved[2] or 0)
-        result = FfnSchedule("interleaved", band=int(interleaved[1]), sawtooth=sawtooth, producers=producers)
+        shares = (int(interleaved[2]), int(interleaved[3])) if interleaved[2] else (0, 0)
+        if interleaved[2] and 0 in shares:
+            raise InputError(f"schedule: got {text!r}, expected at least one slot of each product, such as 32:1.")
+        dsmem = bool(interleaved[4])
+        result = FfnSchedule("interleaved", "row", int(interleaved[1]), 1, sawtooth, False, shares, dsmem)
     else:
         raise UnknownNameError("ffn schedule", text, _FAMILIES, "pebble compare --help")
     if result.band < 1 or result.split < 1:
@@ -226,11 +235,11 @@ class FfnKernel(TableKernel):
         wrong[at] = latest[which.ravel()] >= phase[at]
         return wrong
 
-    def gemm0(self, tiles: Index, after: int = 0, walk: Walk | None = None) -> Phase:
-        """H tiles (row, column) in this order."""
+    def gemm0(self, tiles: Index, after: int = 0, walk: Walk | None = None, kept: bool = False) -> Phase:
+        """H tiles (row, column) in this order; ``kept`` in the shared memory of their SM, not written to L2."""
         rows, cols = tiles.T
         touched = (self.x.along(rows), *(w.down(cols) for w in self.ups))
-        write = Steps(self._units(self.h, rows, cols), (WRITE,) * self.per_tile)
+        write = None if kept else Steps(self._units(self.h, rows, cols), (WRITE,) * self.per_tile)
         walk = walk or Walk(0, self.x.grid[1])
         flops, shared = len(self.ups) * self._step_flops, product_bytes(self.tile, self.ffn.in_bytes, len(self.ups))
         steps = Steps(touched, (READ,) * len(touched), walk)
@@ -239,8 +248,11 @@ class FfnKernel(TableKernel):
             steps, epilogue=write, after=after, flops=flops, activations=activations, shared_bytes=shared, rows=rows
         )
 
-    def gemm1(self, tiles: Index, walk: Walk, adds: Flags = False, after: int = 0) -> Phase:
-        """Y tiles over the units of the hidden layer that ``walk`` says; where ``adds``, Y is read and added to."""
+    def gemm1(self, tiles: Index, walk: Walk, adds: Flags = False, after: int = 0, kept: bool = False) -> Phase:
+        """Y tiles over the units of the hidden layer that ``walk`` says; where ``adds``, Y is read and added to.
+
+        H is copied from the SM that has it where it was ``kept`` there.
+        """
         rows, cols = tiles.T
         y = self.y.ids(rows, cols)
         reads = [np.where(adds, y, -1)] if np.any(adds) else []
@@ -248,15 +260,15 @@ class FfnKernel(TableKernel):
             complete = np.equal(np.add(walk.begin, walk.count), self.units)
             reads = [*(np.where(complete, unit, -1) for unit in self._units(self.x, rows, cols)), *reads]
         finish = Steps([*reads, y], (READ,) * len(reads) + (WRITE,))
-        touched = (self.h.along(rows), self.w2.down(cols))
-        steps = Steps(touched, (READ, READ), walk)
+        touched = [*([] if kept else [self.h.along(rows)]), self.w2.down(cols)]
+        steps = Steps(touched, (READ,) * len(touched), walk)
         bm, bn, bk = self.tile.bm, self.tile.bn, self.tile.bk
         shared, paired = product_bytes(self.tile, self.ffn.in_bytes), 0
         if joins_tiles(self.ffn.up_products, bm, bn):
             paired = product_bytes(TileShape(bm, 2 * bn, bk), self.ffn.in_bytes) // 2
         return Phase(
             steps, epilogue=finish, after=after, flops=self._step_flops, shared_bytes=shared, paired_bytes=paired,
-            rows=rows,
+            rows=rows, copied_bytes=bm * bk * self.ffn.in_bytes if kept else 0,
         )  # fmt: skip
 
     def _units(self, operand: OperandTiles, rows: Index, cols: Index) -> list[Index]:
@@ -322,16 +334,30 @@ def ffn_groups(kernel: FfnKernel, schedule: FfnSchedule, wave_blocks: int) -> li
             f"schedule {schedule.name}: got {wave_blocks} block at once, expected at least 2 to share out."
         )
     bands = kernel.bands(schedule.band)
-    up = kernel.ffn.up_products * kernel.ffn.d_model
-    producers = schedule.producers or min(wave_blocks - 1, max(1, round(wave_blocks * up / (up + kernel.ffn.d_out))))
-    if producers >= wave_blocks:
-        raise InputError(
-            f"schedule {schedule.name}: got {producers} of {wave_blocks} block slots for GEMM0, expected at least one "
-            "left for GEMM1."
-        )
-    produce = [kernel.gemm0(by_columns(rows, every_h)) for rows in bands]
-    consume = [kernel.gemm1(by_columns(rows, every_y), units, after=number + 1) for number, rows in enumerate(bands)]
+    first, second = (
+        schedule.shares if schedule.shares[0] else (kernel.ffn.up_products * kernel.ffn.d_model, kernel.ffn.d_out)
+    )
+    producers = min(wave_blocks - 1, max(1, round(wave_blocks * first / (first + second))))
+    kept = schedule.dsmem
+    produce = [kernel.gemm0(by_columns(rows, every_h), kept=kept) for rows in bands]
+    consume = [
+        kernel.gemm1(by_columns(rows, every_y), units, after=number + 1, kept=kept) for number, rows in enumerate(bands)
+    ]
     return [
         Group(produce, producers, schedule.sawtooth),
         Group(consume, wave_blocks - producers, schedule.sawtooth),
     ]
+
+
+def kept_bytes(kernel: FfnKernel, schedule: FfnSchedule, slots: int) -> int:
+    """What an SM of a cluster keeps of H where it is handed over from there: its part of a band's tile rows.
+
+    Examples
+    --------
+    >>> kernel = FfnKernel(Ffn(1024, 2048, 2048), TileShape(128, 256, 64))
+    >>> kept_bytes(kernel, parse_ffn_schedule("interleaved-8-8:8-dsmem"), 132)
+    32768
+    """
+    cluster = sum(schedule.shares)
+    rows = ceil_div(min(schedule.band, kernel.rows), max(1, slots // cluster))
+    return ceil_div(rows * kernel.tile.bm * kernel.ffn.hidden * kernel.ffn.in_bytes, cluster)

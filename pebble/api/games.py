@@ -62,7 +62,8 @@ def solve(
         Set it to get the interval at once.
     buffers : {"sm-local", "pooled", "connected"} or BufferModel, optional
         Several memories: ``sms`` of them, copies at ``omega`` over ``topology``, ``tasks_per_sm`` at most, or an even
-        share with ``balanced``. Omega ``"measured"`` is that of the machine, in reads of L2, or by ``level`` of DRAM.
+        share with ``balanced``. ``split="2:1"``: the first product of a chain is done by two SMs, the second by the
+        next one. Omega ``"measured"`` is that of the machine, in reads of L2, or by ``level`` of DRAM.
 
     Returns
     -------

@@ -49,7 +49,7 @@ def tell_patience_of(
 ) -> None:
     """The same of schedules by name, each simulated whole so many times."""
     target = advised_kernel(workload, **options)
-    orders = named_schedules(workload, target, schedules, own)
+    orders = named_schedules(workload, target, schedules, own, timed=True)
     walks = [orders[same[0]] for same in walk_alike(workload, orders, target.config)]
     tell_patience(workload, target, walks, runs(target, orders), in_part=False)
 

@@ -74,6 +74,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--sms", metavar="P", help="with --buffers: memories, --capacity each (2)")
     parser.add_argument("--tasks-per-sm", metavar="N", help="with --buffers: no SM does more operations (no limit)")
     parser.add_argument("--balanced", action="store_true", help="with --buffers: no SM does more than its even share")
+    parser.add_argument(
+        "--split", metavar="P:Q", help="with --buffers: P SMs do the first product of a chain, Q the second"
+    )
     parser.add_argument("--level", metavar="L", help="with --omega measured: loads and stores go to l2 or dram (l2)")
     parser.epilog = f"{family_help()}\n\n{parser.epilog}"
 
@@ -89,6 +92,8 @@ def run(args: argparse.Namespace) -> int:
                 f"--certificate: got --buffers {args.buffers}, expected single, or without --proof-log sm-local or "
                 "connected."
             )
+        if args.split is not None:
+            raise InputError("--certificate: got --split, expected a game where any SM may do any task.")
         check_output(args.certificate, "--certificate")
         if args.proof_log:  # before the time of a search is spent
             from pebble.proof.refutation import check_can_log
@@ -96,7 +101,19 @@ def run(args: argparse.Namespace) -> int:
             check_can_log()
     elif args.proof_log:
         raise InputError("--proof-log: the log is part of a certificate; add --certificate c.json.")
-    named = ("buffers", "sms", "omega", "topology", "tasks_per_sm", "balanced", "level", "gpu", "machine", "cache")
+    named = (
+        "buffers",
+        "sms",
+        "omega",
+        "topology",
+        "tasks_per_sm",
+        "balanced",
+        "split",
+        "level",
+        "gpu",
+        "machine",
+        "cache",
+    )
     memories = {key: vars(args)[key] for key in named}
     with interruptible(stop):
         try:
@@ -235,7 +252,8 @@ def _print_on_sms(best: Solution) -> None:
         ]
         print(_output.table(heads, table, keep=("bytes", "x bound")))
         if not all(item.fits for item in rows):
-            _output.say(f"-: an SM does more than {best.most_tasks} tasks there, which the bound does not allow")
+            why = f"more than {best.most_tasks} tasks" if best.split is None else "a task that it may not do"
+            _output.say(f"-: an SM does {why} there; the bound is of games where none does")
     if result.moves:
         print()
         _output.say("what is found here, step by step (what is deleted is left out):")

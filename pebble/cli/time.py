@@ -187,6 +187,8 @@ def _print(result: Timing, short: bool, left_out: int) -> None:
             f"after products, as in FlashAttention-2: {unit(slower)} {unit.name}, "
             f"{format_ratio(slower / result.programs[PING_PONG].ranked_seconds, '.2f')}x, by the model"
         )
+    for each in result.handed_over:
+        say(f"handed over      {each}")
     print()
     hidden = _print_orders(result, ranking, unit, short)
     if not result.complete:

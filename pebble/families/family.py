@@ -263,12 +263,18 @@ class KernelFamily(Family[W], Generic[W, S]):
             No such schedule.
         """
 
+    def parse_timed(self, text: str) -> S:
+        """The same, those too that keep more on chip than the stages of a block: `pebble.time` alone knows of it."""
+        return self.parse_schedule(text)
+
     def named_schedule(self, value: object) -> S:
         """The same of whatever a user gave: what is no text is refused as no name is."""
         return self.parse_schedule(cast(str, value))
 
-    def read_schedule(self, value: object) -> S | OwnSchedule:
+    def read_schedule(self, value: object, timed: bool = False) -> S | OwnSchedule:
         """A schedule by name; or one of the user's own: a table, a function, a file, an order of a package.
+
+        With ``timed`` those too of `parse_timed`.
 
         Raises
         ------
@@ -281,7 +287,7 @@ class KernelFamily(Family[W], Generic[W, S]):
         if own is not None:
             return own
         try:
-            return self.named_schedule(value)
+            return self.parse_timed(cast(str, value)) if timed else self.named_schedule(value)
         except UnknownNameError:
             packaged = packaged_order(value) if isinstance(value, str) else None
             if packaged is None and isinstance(value, str) and "," in value:
@@ -345,6 +351,14 @@ class KernelFamily(Family[W], Generic[W, S]):
         if isinstance(schedule, OwnSchedule):
             return schedule.table(workload, launch, config.order_params)
         return named_table(workload, schedule, launch)
+
+    def kept_bytes(self, workload: W, schedule: S | OwnSchedule, config: KernelConfig) -> int:
+        """What each SM keeps of an intermediate in its shared memory under a schedule, beside its stages."""
+        return 0
+
+    def cluster(self, schedule: S | OwnSchedule) -> int:
+        """SMs that read each other's shared memories under a schedule."""
+        return 1
 
     def simulate(self, workload: W, schedule: S | OwnSchedule, config: KernelConfig, residual: bool = False) -> Traffic:
         """What one schedule moves; errors as for `trace`."""

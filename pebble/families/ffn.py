@@ -8,11 +8,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 from fractions import Fraction
+from typing import cast
 
 from pebble.bounds import Accounting, Chain, Formula, Grid, chain_uses
 from pebble.bounds.published import chain_formula
 from pebble.cdag.catalogue import DagFamily
 from pebble.cdag.products import ffn_dag
+from pebble.errors import InputError
 from pebble.families.family import KernelFamily
 from pebble.families.schedules import Explicit, OnSms
 from pebble.families.spaces.ffn import FfnSpace
@@ -21,7 +23,8 @@ from pebble.schedules.explicit.dataflow import Cores, Flow
 from pebble.schedules.explicit.dataflow_search import Cost, ffn_flows
 from pebble.schedules.explicit.ffn import best_ffn_schedule
 from pebble.schedules.explicit.parallel_chain import best_ffn_on_sms
-from pebble.schedules.ffn import FfnKernel, FfnSchedule, all_ffn_schedules, ffn_groups, parse_ffn_schedule
+from pebble.schedules.ffn import FfnKernel, FfnSchedule, all_ffn_schedules, ffn_groups, kept_bytes, parse_ffn_schedule
+from pebble.schedules.tables.own import OwnSchedule
 from pebble.schedules.tile import TileShape, cut_sides
 from pebble.simulation import KernelConfig
 from pebble.traces.program import Program
@@ -47,7 +50,9 @@ class FfnFamily(KernelFamily[Ffn, FfnSchedule]):
     has_residual = True
     space = FfnSpace()
     rounds_partial_sums = True  # where the hidden layer is split, Y is written and read again between the parts
-    schedules_help = "separate:ORDER, row-fused-R, row-fused-R-split-S, row-fused-R-flags, interleaved-R"
+    schedules_help = (
+        "separate:ORDER, row-fused-R, row-fused-R-split-S, row-fused-R-flags, interleaved-R, interleaved-R-P:Q(-dsmem)"
+    )
     baseline = ("separate:row", "separate:grouped-8", "row-fused-16")
     advised = (
         "separate:grouped-8+sawtooth",
@@ -98,6 +103,15 @@ class FfnFamily(KernelFamily[Ffn, FfnSchedule]):
         return all_ffn_schedules(workload, tile)
 
     def parse_schedule(self, text: str) -> FfnSchedule:
+        result = parse_ffn_schedule(text)
+        if result.dsmem:
+            raise InputError(
+                f"schedule {result.name}: H stays in shared memory, which is not counted here; ask `pebble time`, or "
+                "leave -dsmem out."
+            )
+        return result
+
+    def parse_timed(self, text: str) -> FfnSchedule:
         return parse_ffn_schedule(text)
 
     def kernel_needs(self, workload: Ffn, tile: TileShape, stages: int = 1) -> KernelNeeds:
@@ -119,6 +133,14 @@ class FfnFamily(KernelFamily[Ffn, FfnSchedule]):
     def named_program(self, workload: Ffn, schedule: FfnSchedule, config: KernelConfig, residual: bool) -> Program:
         kernel = FfnKernel(workload, config.tile, residual=residual)
         return Program(kernel.layout, ffn_groups(kernel, schedule, config.wave_blocks))
+
+    def kept_bytes(self, workload: Ffn, schedule: FfnSchedule | OwnSchedule, config: KernelConfig) -> int:
+        if self.cluster(schedule) == 1:
+            return 0
+        return kept_bytes(FfnKernel(workload, config.tile), cast(FfnSchedule, schedule), config.wave_blocks)
+
+    def cluster(self, schedule: FfnSchedule | OwnSchedule) -> int:
+        return sum(schedule.shares) if isinstance(schedule, FfnSchedule) and schedule.dsmem else 1
 
     def loops(self, workload: Ffn, tile: TileShape) -> Sequence[tuple[int, int]]:
         down = ceil_div(workload.tokens, tile.bm)

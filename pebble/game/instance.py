@@ -97,6 +97,8 @@ class Game:
     partial_weights : tuple of int
         Room and transfer cost of each item while it is initialised and not complete, at least its weight; none: its
         weight.
+    allowed : tuple of int
+        Of each task, the memories that may do it, bit q for memory q; none: any may do any.
 
     Raises
     ------
@@ -112,12 +114,15 @@ class Game:
     is_output: tuple[bool, ...]
     tasks: tuple[Task, ...]
     partial_weights: tuple[int, ...] = ()
+    allowed: tuple[int, ...] = ()
 
     def __post_init__(self) -> None:
         if not self.partial_weights:
             object.__setattr__(self, "partial_weights", self.weights)
         if any(partial < weight for partial, weight in zip(self.partial_weights, self.weights, strict=True)):
             raise InputError("game: a value weighs less while it is incomplete; give it the weight that it ends with.")
+        if self.allowed and (len(self.allowed) != len(self.tasks) or 0 in self.allowed):
+            raise InputError("game: a task that no memory may do; give each task its memories, or none at all.")
         if len(self.item_index) != self.size or len(self.task_index) != len(self.tasks):
             raise InputError("game: two values or two tasks have the same name; give each a name of its own.")
         for t, task in enumerate(self.tasks):
@@ -198,6 +203,14 @@ class Game:
     def weighted_partials(self) -> bool:
         """Whether some value weighs more while it is incomplete."""
         return self.partial_weights != self.weights
+
+    def may_do(self, task: int, memory: int) -> bool:
+        """Whether a memory may do a task."""
+        return not self.allowed or bool(self.allowed[task] >> memory & 1)
+
+    def anywhere(self) -> Game:
+        """The same game where any memory may do any task: what is proved of it holds here too."""
+        return dataclasses.replace(self, allowed=())
 
     @property
     def size(self) -> int:

@@ -15,6 +15,7 @@ source-not-red     copy of a value that the source does not hold
 operand-not-red    computation with an operand out of this fast memory
 incomplete         computation with an operand that still has updates to come
 cell-not-red       update of an initialised (or initially blue) cell that is not in this fast memory
+not-allowed        this memory may not do the task
 computed-twice     the variant computes once, and the task was done before
 order              a task that must come earlier is not done
 source             slide from a value that is not an operand, or without one
@@ -230,6 +231,8 @@ class _Board:
         target = task.target
         if move.op == "slide" and not game.variant.sliding:
             raise self.refuse("unknown-op", node, f"the variant {game.variant} has no slide")
+        if not game.may_do(index, sm):
+            raise self.refuse("not-allowed", node, f"SM {sm} may not do it")
         if self.done[index] and not game.variant.recompute:
             raise self.refuse("computed-twice", node, f"the variant {game.variant} computes it once")
         for earlier in task.after:

@@ -10,6 +10,7 @@ from pebble.errors import InputError
 from pebble.families import accounting, kernel_family
 from pebble.models.machine import Machine
 from pebble.reports.default_kernel import advised_kernel
+from pebble.reports.hand_over import HandOver, check_room, hand_over
 from pebble.reports.kernel_notes import kernel_notes
 from pebble.reports.refusals import check_seed
 from pebble.reports.report import Report
@@ -120,6 +121,8 @@ class Timing(Report):
         False when the rest of the schedules was interrupted.
     programs : mapping of str to TimedSchedule
         The fastest under each program that its kernel may have, its own first; empty where there is one alone.
+    handed_over : tuple of HandOver
+        Schedules that copy an intermediate from SM to SM, each beside the fastest that does not.
     """
 
     workload: Workload
@@ -129,6 +132,7 @@ class Timing(Report):
     notes: tuple[str, ...]
     complete: bool = True
     programs: Mapping[str, TimedSchedule] = field(default_factory=dict)
+    handed_over: tuple[HandOver, ...] = ()
 
     question = "time"
     table_keys = ("name", "dram_bytes", "sustained_ms", "single_ms", "floor_ms")
@@ -175,6 +179,7 @@ class Timing(Report):
                 {"name": name, "schedule": each.order, **time_row(each.time), **sustained_row(each.sustained)}
                 for name, each in self.programs.items()
             ],
+            **({"handed_over": [each.to_json() for each in self.handed_over]} if self.handed_over else {}),
             "notes": list(self.notes),
             "complete": self.complete,
         }
@@ -306,8 +311,9 @@ def time_schedules(
     family = kernel_family(workload)
     kernel, rates = timed_kernel(workload, **options)
     rates = replace(rates, promotions=_promotions(workload, promote_every))
-    named_orders = named_schedules(workload, kernel, schedules, schedule)
+    named_orders = named_schedules(workload, kernel, schedules, schedule, timed=True)
     family.check(workload, kernel.config)
+    kernel = check_room(workload, kernel, named_orders, bool(options.get("allow_infeasible")))
     alike = walk_alike(workload, named_orders, kernel.config)
     result: dict[int, TimedSchedule] = {}
     power = power_of_kernel(workload, kernel)
@@ -330,7 +336,17 @@ def time_schedules(
     notes = (*time_notes(workload), *cut, *promoted, how, *said, *family.notes(residual))
     chosen = next(item for item in named_orders if item.name == orders[0].order)
     programs = _programs(workload, chosen, kernel, rates, power, orders[0])
-    return Timing(workload, kernel, kernel_floor(workload, kernel), tuple(orders), notes, complete, programs)
+    copying = {item.name: item for item in named_orders if family.cluster(item) > 1}
+    times = {order.order: order.time for order in orders}
+    others = [name for name in times if name not in copying]
+    least = min(others, key=lambda name: times[name].seconds, default=None)
+    handed = [
+        hand_over(workload, item, kernel, rates, times, least)
+        for name, item in copying.items()
+        if least is not None and name in times
+    ]
+    floor = kernel_floor(workload, kernel)
+    return Timing(workload, kernel, floor, tuple(orders), notes, complete, programs, tuple(handed))
 
 
 def _promotions(workload: Workload, every: int | str | None) -> float:

@@ -111,7 +111,7 @@ class Baseline:
     steps : int
         Lines of its timeline.
     fits : bool
-        Whether no SM does more tasks than the game allows.
+        Whether no SM does more tasks than the game allows, or one that it may not do.
     """
 
     name: str
@@ -145,9 +145,10 @@ def common_baselines(game: Game, capacity: int, buffers: BufferModel, most: int 
     for name, phases in common_schedules(game, buffers.sms).items():
         moves = play(game, capacity, buffers, phases)
         pebbling = Pebbling(game.variant, capacity, moves, moves_cost(game, moves, buffers), buffers)
-        replayed = replay(game, pebbling)
+        replayed = replay(game.anywhere(), pebbling)
         tasks = tuple(sm.computations for sm in replayed.per_sm)
         fits = most is None or max(tasks) <= most
+        fits = fits and all(game.may_do(t, sm) for phase in phases for t, sm in phase)
         results.append(Baseline(name, replayed.cost, tasks, len(timeline(game, moves, buffers.sms)), fits))
     return sorted(results, key=lambda single: (not single.fits, single.cost))
 

@@ -144,6 +144,7 @@ class GameOptions(MemoryOptions, total=False):
 
     tasks_per_sm: int | str | None
     balanced: bool | None
+    split: str | None
     level: str | None
 
 

@@ -55,9 +55,17 @@ def named_schedules(
     kernel: SimulatedKernel,
     schedules: Schedules,
     own: Schedules | None = None,
+    timed: bool = False,
 ) -> list[Any]:
-    """The schedules of a workload that are named, then those of the user's own; errors as for `read_schedules`."""
+    """The schedules of a workload that are named, then those of the user's own; errors as for `read_schedules`.
+
+    With ``timed`` those too that only `pebble.time` knows.
+    """
     family = kernel_family(workload)
-    orders = read_schedules(schedules, family.every_schedule(workload, kernel.config.tile), family.read_schedule)
+
+    def read(value: object) -> Any:
+        return family.read_schedule(value, timed)
+
+    orders = read_schedules(schedules, family.every_schedule(workload, kernel.config.tile), read)
     names = [own] if isinstance(own, str) else _parts(own)
-    return orders + [family.read_schedule(item) for item in names if item is not None]
+    return orders + [read(item) for item in names if item is not None]

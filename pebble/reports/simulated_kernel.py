@@ -154,6 +154,8 @@ class SimulatedKernel:
     cache_model : CacheModel
     no_speeds : str
         Why nothing is known of blocks that run free on this chip; empty where it is known, or there is no machine.
+    kept_bytes : int
+        What its schedules keep of an intermediate in all shared memories, beside stages, at most.
     """
 
     target: Target
@@ -162,6 +164,7 @@ class SimulatedKernel:
     fitted: Fitted
     cache_model: CacheModel
     no_speeds: str = ""
+    kept_bytes: int = 0
 
     @property
     def stages(self) -> int:
@@ -346,7 +349,7 @@ def trace_bound(workload: Workload, kernel: SimulatedKernel) -> Bounded:
     config, policy = kernel.config, parse_policy(kernel.config.policy)
     if policy.warm:
         raise InputError("--policy: got a policy with +warm, expected a cold start: the bounds count every first load.")
-    return bounded(workload, held_by_trace(workload, kernel, config.cache_bytes))
+    return bounded(workload, held_by_trace(workload, kernel, config.cache_bytes + kernel.kept_bytes))
 
 
 def held_by_trace(workload: Workload, kernel: SimulatedKernel, cache_bytes: int) -> Capacity:

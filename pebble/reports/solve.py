@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -59,7 +59,7 @@ class GameRules:
     ----------
     variant : str or None
     buffers : str, BufferModel or None
-        The memories; ``sms``, ``omega``, ``topology`` and ``tasks_per_sm`` are of several.
+        The memories; ``sms``, ``omega``, ``topology``, ``tasks_per_sm`` and ``split`` are of several.
     unit_weights : bool
     """
 
@@ -69,6 +69,7 @@ class GameRules:
     omega: str | float | None = None
     topology: str | None = None
     tasks_per_sm: int | str | None = None
+    split: str | None = None
     unit_weights: bool = False
     gpu: str | Machine | None = None
     machine: str | None = None
@@ -115,6 +116,48 @@ class GameRules:
         return None if self.tasks_per_sm is None else whole("--tasks-per-sm", self.tasks_per_sm, 1, 10**6)
 
     @property
+    def products(self) -> tuple[int, int] | None:
+        """SMs of the first and of the second product of a chain, where each product has its own.
+
+        Raises
+        ------
+        InputError
+            Not two numbers, as in 2:1.
+        """
+        if self.split is None:
+            return None
+        parts = str(self.split).split(":")
+        if len(parts) != 2:
+            raise InputError(
+                f"--split: got {str(self.split)[:40]!r}, expected the SMs of each of two products, such as 2:1."
+            )
+        first, second = (whole("--split", part, 1, _MAX_SMS) for part in parts)
+        return first, second
+
+    def _sms_of(self, products: tuple[int, int]) -> int:
+        sms = sum(products)
+        if sms > _MAX_SMS or (self.sms is not None and whole("--sms", self.sms, 1, _MAX_SMS) != sms):
+            expected = f"at most {_MAX_SMS} SMs in all" if sms > _MAX_SMS else f"--sms {sms}, or none"
+            raise InputError(f"--split: got {self.split}, which needs {sms} SMs; expected {expected}.")
+        return sms
+
+    def placed(self, game: Game) -> Game:
+        """The game, where each product has its SMs with these alone.
+
+        Raises
+        ------
+        InputError
+            It is no chain of two products.
+        """
+        if self.products is None:
+            return game
+        if self.memories is not None and self.memories.memories == 1:
+            raise InputError(f"--split: got {self.memories}, one memory; expected sm-local or connected.")
+        from pebble.solvers.several.common import product_sms
+
+        return replace(game, allowed=product_sms(game, *self.products))
+
+    @property
     def memories(self) -> BufferModel | None:
         """The memories, None for one.
 
@@ -124,9 +167,13 @@ class GameRules:
             An option out of range, or without buffers.
         """
         if isinstance(self.buffers, BufferModel):
+            if self.products is not None and self.buffers.sms != self._sms_of(self.products):
+                raise InputError(f"--split: got {self.split} for {self.buffers.sms} SMs, expected as many.")
             return self.buffers
         if self.buffers is not None and self.buffers != "single":
             sms = 2 if self.sms is None else whole("--sms", self.sms, 1, _MAX_SMS)
+            if self.products is not None:
+                sms = self._sms_of(self.products)
             chip = gpu_only(find_gpu(self.gpu)) if self.gpu is not None else None
             chip = chip_of(None, self.machine) if self.machine is not None else chip
             return read_buffers(self.buffers, sms, self.omega, self.topology, chip, self.level or "l2")
@@ -136,6 +183,7 @@ class GameRules:
             "topology": self.topology,
             "tasks-per-sm": self.tasks_per_sm,
             "balanced": self.balanced or None,
+            "split": self.split,
         }
         for option, value in of_several.items():
             if value is not None:
@@ -170,6 +218,8 @@ class Solution(Report):
         What the capacity is.
     most_tasks : int or None
         That an SM may do.
+    split : str or None
+        SMs of the first and of the second product, where each has its own, as in "2:1".
     """
 
     label: str
@@ -178,6 +228,7 @@ class Solution(Report):
     result: SolveResult
     memory: SmMemory
     most_tasks: int | None = None
+    split: str | None = None
 
     question = "solve"
 
@@ -245,6 +296,7 @@ class Solution(Report):
         }
         if result.buffers != SINGLE:
             document |= {**memories_document(result.buffers), **self.memory.to_json(), "per_sm": None}
+            document |= {} if self.split is None else {"split": self.split}
             if result.pebbling is not None:
                 each = [sm.to_json() for sm in play(self.game, result.pebbling).per_sm]
                 document["per_sm"] = {key: [sm[key] for sm in each] for key in each[0]}
@@ -320,6 +372,10 @@ class Solution(Report):
 
         check_path("certify", path)
         check_seconds("seconds", seconds)
+        if self.game.allowed:
+            raise InputError(
+                "certify: got products on SMs of their own; a certificate is of a game where any SM may do any task."
+            )
         if self.result.buffers != SINGLE:
             if log:
                 raise InputError("certify: a log of cutting planes is of a game of one memory.")
@@ -367,6 +423,7 @@ def solve_game(
     from pebble.solvers.explicit_start import explicit_start
 
     most = rules.share(len(game.tasks))
+    game = rules.placed(game)
     known, model = 0, memories or SINGLE
     if size >= minimum_capacity(game):
         known = known_bound(dag, values, game, size, model, most)
@@ -382,4 +439,5 @@ def solve_game(
         buffers=memories,
         most_tasks_per_sm=most,
     )
-    return Solution(label, game, size, result, memory, most)
+    label = label if rules.split is None else f"{label}, products on {rules.split} SMs"
+    return Solution(label, game, size, result, memory, most, rules.split)

@@ -140,7 +140,7 @@ class Shared(NamedTuple):
         phases = tuple(
             (
                 max(1, phase.flops) / _STEP_FLOPS,
-                phase.all_flops / max(1, phase.flops * len(phase.steps.bases)),
+                phase.all_steps / max(1, len(phase.steps.bases)),
                 _phase(phase, group.wave_blocks, tile_lines, gpcs, most_waves),
             )
             for group in program.groups

@@ -104,7 +104,7 @@ def solve(
     if isinstance(dag, Game) and variant is not None and Variant.parse(str(variant)) is not game.variant:
         raise InputError(f"variant: got {variant} for a game already read as {game.variant}; read the DAG again.")
     memories = SINGLE if buffers is None else buffers
-    _check_tasks(most_tasks_per_sm, memories, len(game.tasks))
+    _check_tasks(most_tasks_per_sm, memories, game)
     size = memories.memory_size(capacity)
     # one memory of any model is one and the same game
     played = memories if memories.memories > 1 else SINGLE
@@ -124,12 +124,17 @@ def solve(
     return result if played == memories else _at_first_sm(result, capacity, memories)
 
 
-def _check_tasks(most: int | None, memories: BufferModel, tasks: int) -> None:
-    if most is not None and most * memories.memories < tasks:
-        raise InputError(
-            f"tasks per SM: got {most} on {memories.sms} SMs for {tasks} tasks, expected at least "
-            f"{-(-tasks // memories.memories)}."
-        )
+def _check_tasks(most: int | None, memories: BufferModel, game: Game) -> None:
+    """InputError where some SMs would have to do more tasks than they may."""
+    everywhere = (1 << memories.memories) - 1
+    for mask in {everywhere, *game.allowed}:
+        sms, tasks = mask.bit_count(), len(game.tasks)
+        if mask != everywhere:
+            tasks = sum(not own & ~mask for own in game.allowed)
+        if most is not None and most * sms < tasks:
+            raise InputError(
+                f"tasks per SM: got {most} on {sms} SMs for {tasks} tasks, expected at least {-(-tasks // sms)}."
+            )
 
 
 def _at_first_sm(result: SolveResult, capacity: int, memories: BufferModel) -> SolveResult:

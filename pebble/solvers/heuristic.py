@@ -63,7 +63,8 @@ def solve_alone(best: Incumbent) -> str:
     problem = best.problem
     if len(problem.game.tasks) <= _GREEDY_TASKS:
         _share(best)
-    if problem.most_tasks_per_sm is None or problem.most_tasks_per_sm >= len(problem.game.tasks):
+    limited = problem.most_tasks_per_sm is not None and problem.most_tasks_per_sm < len(problem.game.tasks)
+    if not limited and not problem.game.allowed:
         single = Problem(problem.game, problem.capacity, problem.seed)
         alone = Incumbent(single, max(0.1, best.seconds_left / 10), best.stop)
         alone.raise_lower(*best_simple_bound(single.game, single.capacity))
@@ -85,15 +86,16 @@ def _share(best: Incumbent) -> None:
     # the split that is best without copies is a start with them too
     for at in dict.fromkeys(least_split(game, sms, most, copies).sms for copies in (False, problem.buffers.copies_pay)):
         if at and not best.stopped:
-            _offer(best, split_schedules(game, at, sms))
+            _offer(best, split_schedules(game, at, sms, "least split"))
 
 
 def _offer(best: Incumbent, schedules: Mapping[str, Phases]) -> None:
-    """Play schedules, those that keep to the limit on tasks."""
+    """Play schedules, those that keep to the limit on tasks and to the SMs that tasks have."""
     problem, most = best.problem, best.problem.most_tasks_per_sm
     for name, phases in schedules.items():
         done = Counter(sm for phase in phases for _, sm in phase)
-        if most is None or max(done.values(), default=0) <= most:
+        legal = all(problem.game.may_do(t, sm) for phase in phases for t, sm in phase)
+        if legal and (most is None or max(done.values(), default=0) <= most):
             best.offer(play(problem.game, problem.capacity, problem.buffers, phases), f"heuristic, {name}")
         if best.stopped:
             break

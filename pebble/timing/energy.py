@@ -122,7 +122,9 @@ class Energy:
         return {**{f"{level}_joules": value for level, value in self.joules.items()}, "total_joules": self.total}
 
 
-def estimate(table: EnergyTable, machine: Machine, workload: Workload, dram_bytes: int, l2_bytes: int) -> Energy:
+def estimate(
+    table: EnergyTable, machine: Machine, workload: Workload, dram_bytes: int, l2_bytes: int, copied_bytes: int = 0
+) -> Energy:
     """What a workload takes by a table.
 
     Parameters
@@ -135,21 +137,26 @@ def estimate(table: EnergyTable, machine: Machine, workload: Workload, dram_byte
     dram_bytes, l2_bytes : int
         Read and written. What passes between L2 and an SM is taken to pass through shared memory once in and once out;
         how often registers are read is not known, and is left out.
+    copied_bytes : int
+        From SM to SM.
 
     Raises
     ------
     InputError
-        The table has no price of that DRAM.
+        The table has no price of that DRAM, or bytes are copied and it has none of that.
     """
     _check_dram(table, machine)
+    _check_copies(table, copied_bytes)
     amounts = {
         "dram": (_dram_key(machine), dram_bytes),
         "l2": ("l2", l2_bytes),
-        "shared": ("shared", 2 * l2_bytes),
+        "copies": ("copies", copied_bytes),
+        "shared": ("shared", 2 * (l2_bytes + copied_bytes)),
         "operations": (f"operations.{workload.dtype}", workload.flops),
     }
     result = {level: (table.prices.get(key), amount) for level, (key, amount) in amounts.items()}
-    return Energy({level: _PICO * price.picojoules * amount for level, (price, amount) in result.items() if price})
+    spent = {level: _PICO * price.picojoules * amount for level, (price, amount) in result.items() if price}
+    return Energy({level: joules for level, joules in spent.items() if joules or level != "copies"})
 
 
 def estimate_on_sms(table: EnergyTable, workload: Workload, l2_bytes: float, copied_bytes: float) -> Energy:
@@ -175,11 +182,7 @@ def estimate_on_sms(table: EnergyTable, workload: Workload, l2_bytes: float, cop
     >>> {name: round(joules, 4) for name, joules in found.joules.items()}
     {'l2': 0.0285, 'copies': 0.03, 'operations': 0.0}
     """
-    if copied_bytes and "copies" not in table.prices:
-        raise InputError(
-            f"--energy: got table {table.key}, which has no price of a byte copied between SMs; expected one that has: "
-            "h100."
-        )
+    _check_copies(table, copied_bytes)
     amounts = {
         "l2": ("l2", l2_bytes),
         "copies": ("copies", copied_bytes),
@@ -218,6 +221,14 @@ def estimate_on_cores(table: EnergyTable, machine: Machine, workload: Workload, 
         if picojoules is not None and (amount or level in ("dram", "scratchpad")):
             result["operations" if level == workload.dtype else level] = _PICO * picojoules * amount
     return Energy(result)
+
+
+def _check_copies(table: EnergyTable, copied_bytes: float) -> None:
+    if copied_bytes and "copies" not in table.prices:
+        raise InputError(
+            f"--energy: got table {table.key}, which has no price of a byte copied between SMs; expected one that has: "
+            "h100."
+        )
 
 
 def _check_dram(table: EnergyTable, machine: Machine) -> None:

@@ -172,7 +172,7 @@ def both_times(
 
 def softmax_flops(program: Program) -> int:
     """Operations of phases that compute exponentials as well."""
-    return sum(phase.all_flops for group in program.groups for phase in group.phases if phase.exps)
+    return sum(phase.all_steps * phase.flops for group in program.groups for phase in group.phases if phase.exps)
 
 
 def at_limit(

@@ -89,6 +89,8 @@ class Rates:
         Lines of parts of tiles that one SM writes or adds in a nanosecond, where k is cut.
     contention : float
         Of kernels side by side: `pebble.timing.modelled`.
+    copies : float
+        Bytes that one SM copies from the shared memories of others in a nanosecond; 0 where that is not known.
     exported : bool
         Whether the kernel is that of an exported file: its exponentials run beside products, and it takes some tiles in
         pairs (`pebble.traces.program.Phase`).
@@ -115,6 +117,7 @@ class Rates:
     wait: float = 0.0
     vector: float = math.inf
     promotions: float = 0.0
+    copies: float = 0.0
 
     def compute(self, flops: float, exps: float, overlapped: bool) -> tuple[float, float]:
         """Nanoseconds in which a step of a block holds the pipes of its SM, and those that it waits besides.
@@ -168,7 +171,7 @@ def sustained_rates(machine: Machine, dtype: str) -> Rates:
     clock = (machine.boost_hertz or 0.0) / 1e9
     plateau = machine.l2_bytes_per_second
     l2 = machine.sms * L2_BYTES_PER_CLOCK * clock if plateau is None else plateau / 1e9
-    hopper = machine.capability == _HOPPER
+    hopper, copies = machine.capability == _HOPPER, machine.get("dsmem_bandwidth")
     read, (written, half) = sustained_dram(machine), dram_writes(machine)
     dram = speeds.dram_lines if read is None else read.per_second / LINE_BYTES / 1e9
     read_ns, written_ns = 1 / dram, 1 / dram if written is None else LINE_BYTES / written.per_second * 1e9
@@ -191,6 +194,7 @@ def sustained_rates(machine: Machine, dtype: str) -> Rates:
         boost=BOOST_NS,
         contention=CONTENTION,
         parts=PART_BYTES_PER_CLOCK * clock / LINE_BYTES,
+        copies=0.0 if copies is None else copies.base / machine.sms / 1e9,
         exported=hopper,
     )
 

@@ -174,8 +174,10 @@ def _step(phase: Phase, sectors: Index, rates: Rates, config: KernelConfig) -> _
         lines, shared = lines - step_lines(phase, sectors, 1) / 2, phase.paired_bytes
     compute, wait = rates.compute(phase.flops, phase.exps, phase.overlapped)
     promoted = 0.0 if phase.exps else rates.promoted(phase.flops, config.tile.bk)
-    loaded = lines / min(rates.port, rates.lines / config.sms)
-    return _Step(compute + promoted, wait, shared / rates.shared + promoted, lines / rates.port, loaded, lines)
+    # what comes from another SM enters by the same port as what comes from L2
+    copied = phase.copied_bytes / rates.copies if phase.copied_bytes else 0.0
+    port, loaded = lines / rates.port + copied, lines / min(rates.port, rates.lines / config.sms) + copied
+    return _Step(compute + promoted, wait, shared / rates.shared + promoted, port, loaded, lines)
 
 
 def _in_waves(

@@ -244,6 +244,8 @@ class Phase:
         The tile row of each block, where blocks wait for flags of such rows.
     reads : int
         The earlier phase of its group whose rows these blocks read; -1 where they read none.
+    copied_bytes : int
+        What a block copies in one step from the shared memory of another SM.
     """
 
     steps: Steps
@@ -259,6 +261,7 @@ class Phase:
     activations: int = 0
     rows: Index | None = None
     reads: int = -1
+    copied_bytes: int = 0
 
     @property
     def parts(self) -> list[Steps]:
@@ -266,11 +269,10 @@ class Phase:
         return [part for part in (self.prologue, self.steps, self.epilogue) if part is not None]
 
     @property
-    def all_flops(self) -> int:
-        """Operations of all steps of all blocks."""
+    def all_steps(self) -> int:
+        """Steps of all blocks."""
         walk, blocks = self.steps.walk, len(self.steps.bases)
-        steps = blocks * len(walk.ks) if isinstance(walk, Script) else walk.touches(blocks, 1)
-        return steps * self.flops
+        return blocks * len(walk.ks) if isinstance(walk, Script) else walk.touches(blocks, 1)
 
     def behind(self, tiles: int) -> Phase:
         """The same in a layout where so many other tiles come first."""
@@ -349,7 +351,12 @@ class Program(NamedTuple):
     @property
     def flops(self) -> int:
         """Operations of all steps."""
-        return sum(phase.all_flops for group in self.groups for phase in group.phases)
+        return sum(phase.all_steps * phase.flops for group in self.groups for phase in group.phases)
+
+    @property
+    def copied_bytes(self) -> int:
+        """What blocks copy from the shared memories of other SMs."""
+        return sum(phase.all_steps * phase.copied_bytes for group in self.groups for phase in group.phases)
 
     def concurrent_with(self, other: Program) -> Program:
         """Both side by side, each on block slots of its own; they share no data, so none of their names is shared."""

@@ -173,12 +173,30 @@ def test_solve(capsys: pytest.CaptureFixture[str]) -> None:
         (("--buffers", "sm-local", "--sms", "17"), 2, "1 to 16"),
         (("--buffers", "sm-local", "--tasks-per-sm", "1"), 2, "at least 2"),
         (("--buffers", "sm-local", "--capacity", "2"), 4, "at least 3"),
+        (("--split", "1:1"), 2, "--buffers"),
+        (("--buffers", "sm-local", "--split", "1:1"), 2, "one product"),
+        (("--buffers", "pooled", "--split", "1:1"), 2, "one memory"),
+        (("--buffers", "sm-local", "--split", "2"), 2, "such as 2:1"),
+        (("--buffers", "sm-local", "--split", "2:x"), 2, "whole number"),
+        (("--buffers", "sm-local", "--split", "9:9"), 2, "at most 16"),
+        (("--buffers", "sm-local", "--split", "2:1", "--sms", "2"), 2, "--sms 3"),
+        (("--buffers", "sm-local", "--split", "1:1", "--certificate", "c.json"), 2, "any SM"),
     ],
 )
 def test_solve_mistakes(capsys, arguments, code, words) -> None:
     assert main([*SMALL, *arguments]) == code
     message = capsys.readouterr().err
     assert words in message and message.count("\n") == 1
+
+
+def test_products_on_sms_of_their_own(capsys: pytest.CaptureFixture[str]) -> None:
+    chain = ("solve", "ffn", "--tokens", "2", "--d-model", "2", "--hidden", "2", "--capacity", "4", "--split", "1:1")
+    local, joined = run(capsys, *chain, "--buffers", "sm-local"), run(capsys, *chain, "--buffers", "connected")
+    assert (local["upper_bound"], joined["upper_bound"], joined["status"]) == (28, 19, "optimal")
+    assert local["split"] == "1:1" and local["per_sm"]["tasks"] == [8, 8]
+    assert {row["schedule"]: row["within_limit"] for row in local["common_schedules"]}["rows"] is False
+    assert main([*chain, "--buffers", "sm-local", "--tasks-per-sm", "7"]) == 2
+    assert "at least 8" in capsys.readouterr().err
 
 
 def test_both_boundaries_of_a_chip(capsys):

@@ -12,9 +12,14 @@ from typing import Any
 
 
 def brute_force_several(
-    dag: Any, capacity: int, memories: int, price: Callable[[int, int], Fraction | None], most_tasks: int | None = None
+    dag: Any,
+    capacity: int,
+    memories: int,
+    price: Callable[[int, int], Fraction | None],
+    most_tasks: int | None = None,
+    may_do: Callable[[str, int], bool] = lambda task, sm: True,
 ) -> Fraction | None:
-    """The least cost, or None when no pebbling exists; ``price(p, q)`` of a copy per value."""
+    """The least cost, or None when no pebbling exists; ``price(p, q)`` of a copy per value, tasks by their names."""
     data = dict(dag.nodes(data=True))
     items = [v for v in data if "accumulator" not in data[v]]
     bit = {v: 1 << i for i, v in enumerate(items)}
@@ -35,7 +40,8 @@ def brute_force_several(
                 before |= own[earlier]
         siblings = sum(own[u] for u in updaters.get(target, [v]))
         starts_blue = bool(data[target].get("initial", False))
-        rules.append((own[v], bit[target], sum(bit[p] for p in operands), before, siblings, starts_blue))
+        places = [may_do(str(v), q) for q in range(memories)]
+        rules.append((places, own[v], bit[target], sum(bit[p] for p in operands), before, siblings, starts_blue))
     outputs = [v for v in items if data[v].get("output", dag.out_degree(v) == 0)]
     goal_blue = sum(bit[v] for v in outputs)
     goal_done = sum(own[u] for v in outputs for u in updaters.get(v, [v] if v in own else []))
@@ -77,8 +83,8 @@ def brute_force_several(
                     for p in range(memories):
                         if p != q and reds[p] & b and prices[p, q] is not None:
                             after.append((prices[p, q] * w, (change(red | b), blue, done, counts)))
-            for me, target, operands, before, siblings, starts_blue in rules:
-                if done & me or red & operands != operands or done & before != before:
+            for places, me, target, operands, before, siblings, starts_blue in rules:
+                if not places[q] or done & me or red & operands != operands or done & before != before:
                     continue
                 fresh = not done & siblings and not starts_blue
                 if not fresh and not red & target:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import random
 from fractions import Fraction
 
@@ -13,11 +14,12 @@ from hypothesis import strategies as st
 from pebble.bounds.splits import cheapest_split
 from pebble.cdag.attention import attention_dag
 from pebble.cdag.products import ffn_dag, gemm_dag
-from pebble.errors import InfeasibleError, InputError
+from pebble.errors import IllegalMoveError, InfeasibleError, InputError
 from pebble.game import BufferModel, Game, minimum_capacity, replay
 from pebble.solvers import SolveResult, solve
 from pebble.solvers.lower import bound_for_several
 from pebble.solvers.result import Incumbent, Problem
+from pebble.solvers.several.common import product_sms
 from pebble.solvers.several.fewer import FewerMemories, fewer_memories
 from pebble.solvers.several.symmetry import automorphisms
 from tests.solvers import random_dags
@@ -122,6 +124,79 @@ def test_search_against_brute_force(case) -> None:
 @given(LIMITED)
 def test_search_against_brute_force_on_many(case) -> None:
     check_search(*case)
+
+
+def check_placed(dag: nx.DiGraph, buffers: BufferModel, extra: int, balanced: bool, seed: int, solvers) -> None:
+    """Solvers against the literal game where some tasks have their SM."""
+    best = read(dag, extra)
+    if best is None or best[0].size > 6:
+        return
+    rng = random.Random(seed)
+    game = dataclasses.replace(best[0], allowed=tuple(rng.choice((1, 2, 3)) for _ in best[0].tasks))
+    most = -(-len(game.tasks) // 2) if balanced else None
+    optimum = brute_force_several(
+        dag, best[1], 2, buffers.copy_cost, most, lambda task, sm: game.may_do(game.task_index[task], sm)
+    )
+    for name in solvers:
+        result = solved(game, best[1], buffers, solver=name, most_tasks_per_sm=most, time_limit=3600)
+        if optimum is None:
+            assert result.status == "infeasible"
+            continue
+        assert result.lower_bound <= optimum <= result.upper_bound
+        if name == "search" or set(game.weights) == {1}:
+            assert result.status == "optimal", (name, result, game.allowed, buffers)
+        assert replay(game, result.pebbling).cost == result.upper_bound
+
+
+@settings(max_examples=12, **QUIET)
+@given(LIMITED, st.integers(0, 99))
+def test_tasks_on_their_sms_against_brute_force(case, seed: int) -> None:
+    check_placed(*case, seed, ("search",))
+
+
+@pytest.mark.slow
+@settings(max_examples=200, **QUIET)
+@given(LIMITED, st.integers(0, 10**6))
+def test_tasks_on_their_sms_against_brute_force_on_many(case, seed: int) -> None:
+    check_placed(*case, seed, ("search", "cpsat", "milp"))
+
+
+# capacity, omega or None for sm-local, optimum where each product of ffn 2x2x2 has its SM
+SPLIT = ((3, None, 34), (4, None, 28), (5, None, 26), (6, None, 24), (4, "1/4", 19), (5, "1/4", "71/4"), (6, "1/2", 18))
+
+
+@pytest.mark.parametrize(("capacity", "omega", "optimum"), SPLIT)
+def test_optima_where_each_product_has_its_sm(capacity: int, omega: str | None, optimum: object) -> None:
+    buffers = BufferModel("sm-local", 2) if omega is None else BufferModel("connected", 2, Fraction(omega))
+    game = Game.from_dag(ffn_dag(2, 2, 2))
+    placed = dataclasses.replace(game, allowed=product_sms(game, 1, 1))
+    result = solved(placed, capacity, buffers, solver="search", time_limit=600)
+    assert (result.status, result.upper_bound) == ("optimal", Fraction(str(optimum)))
+    assert result.upper_bound >= solved(game, capacity, buffers, solver="search", time_limit=600).upper_bound
+
+
+def test_programs_prove_what_the_search_proves_of_products_on_their_sms() -> None:
+    for dag, first, second in ((ffn_dag(1, 2, 1), 1, 1), (ffn_dag(2, 1, 1), 2, 1), (attention_dag(1, 2, 1), 1, 1)):
+        game = Game.from_dag(dag)
+        placed = dataclasses.replace(game, allowed=product_sms(game, first, second))
+        for kind in ("sm-local", "connected"):
+            buffers = BufferModel(kind, first + second, *([Fraction(1, 2)] if kind == "connected" else []))
+            solvers = ("search", "cpsat", "milp") if first + second == 2 else ("search", "cpsat")
+            agree(placed, minimum_capacity(game), buffers, solvers)
+
+
+def test_the_referee_refuses_a_task_elsewhere() -> None:
+    dag = ffn_dag(1, 1, 1)
+    game = Game.from_dag(dag)
+    placed = dataclasses.replace(game, allowed=product_sms(game, 1, 1))
+    result = solved(game, 3, BufferModel("sm-local", 2), solver="heuristic")
+    with pytest.raises(IllegalMoveError, match="may not do it") as error:
+        replay(placed, result.pebbling)
+    assert error.value.rule == "not-allowed"
+    with pytest.raises(InputError, match="a game of one product"):
+        product_sms(Game.from_dag(gemm_dag(2, 2, 2)), 1, 1)
+    with pytest.raises(InputError, match="no memory may do"):
+        dataclasses.replace(game, allowed=tuple(0 for _ in game.tasks))
 
 
 # capacity, omega or None for sm-local, optimum with any split, with the tasks shared evenly

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import random
 from dataclasses import replace
 
@@ -11,6 +12,7 @@ import pytest
 import pebble
 from pebble.errors import InputError
 from pebble.families import kernel_family
+from pebble.reports.hand_over import hand_over
 from pebble.schedules.tile import TileShape
 from pebble.timing.modelled import ModelledTime
 from pebble.timing.slots import flagged, makespan, without_barriers
@@ -115,18 +117,98 @@ def test_the_first_product_runs_one_band_ahead_and_all_tiles_are_made_once() -> 
         assert made[0] == made[1] and made[0]
 
 
-@pytest.mark.parametrize(("producers", "expected"), [(2, 2 + 3 * 2), (1, 3 * 4 + 2), (3, 2 + 3 * 4)])
-def test_a_second_product_waits_for_the_bands_of_the_first(producers: int, expected: int) -> None:
+@pytest.mark.parametrize(("shares", "expected"), [("1:1", 2 + 3 * 2), ("1:3", 3 * 4 + 2), ("3:1", 2 + 3 * 4)])
+def test_a_second_product_waits_for_the_bands_of_the_first(shares: str, expected: int) -> None:
     # three bands of one row: 4 tiles of H and 4 of Y each, of equal work, on 4 slots; a tile takes one unit
     ffn, tile = Ffn(384, 512, 512), TileShape(128, 128, 512)
     rates = replace(ENDLESS, flops=2.0 * 128 * 128 * 512)
     family, config = kernel_family(ffn), config_of(4, stages=1, tile=tile)
-    program = family.program(ffn, family.parse_schedule(f"interleaved-1-producers-{producers}"), config)
+    program = family.program(ffn, family.parse_schedule(f"interleaved-1-{shares}"), config)
     time = modelled_time(program, config, rates, dram_bytes=[0, 0])
     assert time.seconds * 1e9 == pytest.approx(expected)
 
 
-def test_the_second_product_keeps_a_slot() -> None:
-    with pytest.raises(InputError, match="at least one left for GEMM1"):
-        pebble.time(Ffn(1024, 512, 512), "interleaved-2-producers-132", gpu="h100-sxm5-80gb")
-    assert kernel_family(Ffn(1, 1, 1)).parse_schedule("interleaved-2-producers-3").name == "interleaved-2-producers-3"
+def test_each_product_keeps_a_slot() -> None:
+    ffn, config = Ffn(1024, 512, 512), config_of(4, tile=TileShape(128, 128, 64))
+    family = kernel_family(ffn)
+    for shares, slots in (("1000:1", [3, 1]), ("1:1000", [1, 3]), ("1:1", [2, 2]), ("7:5", [2, 2])):
+        program = family.program(ffn, family.parse_schedule(f"interleaved-2-{shares}"), config)
+        assert [group.wave_blocks for group in program.groups] == slots
+    with pytest.raises(InputError, match="at least one slot of each product"):
+        family.parse_schedule("interleaved-2-3:0")
+    assert family.parse_schedule("interleaved-2-32:1+sawtooth").name == "interleaved-2-32:1+sawtooth"
+
+
+CHAIN = Ffn(1024, 512, 768)
+HANDED = "interleaved-2-1:1-dsmem"
+
+
+def test_what_is_handed_over_is_copied_and_not_in_the_trace() -> None:
+    """Every step of the second product copies a tile of H; the trace is that through L2 without H."""
+    family, config = kernel_family(CHAIN), config_of(4, tile=TileShape(128, 128, 64))
+    kept, through = (family.program(CHAIN, family.parse_timed(name), config) for name in (HANDED, "interleaved-2-1:1"))
+    rows, columns, units = 8, 4, 12  # of tiles: 1024 / 128, 512 / 128; 768 / 64 steps
+    assert kept.copied_bytes == rows * columns * units * 128 * 64 * 2 and through.copied_bytes == 0
+    names = kept.layout.names
+    at = names.index("H")
+    first = kept.layout.operands[at].first
+    ids, others = (np.concatenate([chunk.ids for chunk in config.trace(each).chunks()]) for each in (kept, through))
+    of_h = (others >= first) & (others < first + kept.layout.operands[at].tiles)
+    assert of_h.any() and np.array_equal(np.sort(ids), np.sort(others[~of_h]))
+
+
+def test_a_copy_takes_its_time() -> None:
+    family, config = kernel_family(CHAIN), config_of(4, stages=1, tile=TileShape(128, 128, 64))
+    program = family.program(CHAIN, family.parse_timed(HANDED), config)
+    free = modelled_time(program, config, replace(ENDLESS, copies=math.inf), dram_bytes=[0, 0]).seconds
+    slow = modelled_time(program, config, replace(ENDLESS, copies=1.0), dram_bytes=[0, 0]).seconds
+    # two slots walk 32 tiles of Y of 12 steps, a step copies 16 KiB at a byte a nanosecond
+    assert slow * 1e9 == pytest.approx(32 / 2 * 12 * 128 * 64 * 2, rel=1e-3) and free < slow / 100
+
+
+def test_a_hand_over_beside_two_kernels() -> None:
+    result = pebble.time(CHAIN, f"separate:row,{HANDED}", gpu="h100-sxm5-80gb", tile="64x64x64", stages=2)
+    (handed,) = result.handed_over
+    times = {order.order: order.time.seconds for order in result.orders}
+    assert (handed.cluster, handed.other, handed.seconds) == (2, "separate:row", times[HANDED])
+    assert handed.free_seconds <= handed.seconds and handed.kept_bytes <= handed.free_bytes
+    assert handed.break_even is None or handed.free_seconds < handed.other_seconds
+    assert result.kernel.kept_bytes == 132 * handed.kept_bytes  # the bound grants it them
+    assert result.document()["handed_over"][0]["copied_bytes"] == handed.copied_bytes > 0
+
+
+def test_the_break_even_is_where_both_take_as_long() -> None:
+    family = kernel_family(CHAIN)
+    kernel = pebble.time(CHAIN, "separate:row", gpu="h100-sxm5-80gb", tile="64x64x64", stages=2).kernel
+    schedule, other = family.parse_timed(HANDED), "separate:row"
+    rates = sustained_rates(kernel.target.machine, "bf16")
+    program = family.program(CHAIN, schedule, kernel.config)
+    time = modelled_time(program, kernel.config, rates)
+    slower = replace(time, seconds=1.5 * time.seconds)
+    result = hand_over(CHAIN, schedule, kernel, rates, {HANDED: time, other: slower}, other)
+    assert result.break_even is not None and result.break_even < result.copies_per_second
+    copies = result.break_even / kernel.target.machine.sms / 1e9
+    again = modelled_time(program, kernel.config, replace(rates, copies=copies), [time.dram_bytes, 0])
+    assert again.seconds == pytest.approx(slower.seconds, rel=0.01) and "it pays" in str(result)
+    faster = replace(time, seconds=0.1 * time.seconds)
+    assert "at any price" in str(hand_over(CHAIN, schedule, kernel, rates, {HANDED: time, other: faster}, other))
+
+
+@pytest.mark.parametrize(
+    ("schedule", "gpu", "more", "words"),
+    [
+        ("interleaved-8-16:16-dsmem", "h100-sxm5-80gb", {}, "clusters of 32 SMs, expected at most 16"),
+        ("interleaved-8-8:8-dsmem", "a100-sxm4-40gb", {}, "read each other's shared memory"),
+        ("interleaved-8-1:1-dsmem", "h100-sxm5-80gb", {"stages": 4}, "beside its 4 stages"),
+    ],
+)
+def test_what_cannot_be_handed_over(schedule: str, gpu: str, more: dict, words: str) -> None:
+    with pytest.raises(InputError, match=words):
+        pebble.time(Ffn(8192, 2048, 8192), f"separate:row,{schedule}", gpu=gpu, tile="128x256x64", **more)
+
+
+def test_only_time_knows_what_stays_in_shared_memory() -> None:
+    with pytest.raises(InputError, match="ask `pebble time`"):
+        pebble.compare(CHAIN, HANDED, gpu="h100-sxm5-80gb")
+    with pytest.raises(InputError, match="ask `pebble time`"):
+        pebble.simulate(CHAIN, HANDED, gpu="h100-sxm5-80gb")

@@ -11,6 +11,7 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from typing import NamedTuple
 
+from pebble.errors import InputError
 from pebble.game import Game
 from pebble.solvers.several.play import Placed
 from pebble.units import ceil_div
@@ -82,6 +83,11 @@ def common_schedules(game: Game, sms: int) -> Mapping[str, Phases]:
         column = place[t].column
         return sms - 1 if column == _LAST else columns.index(column) * sms // len(columns)
 
+    def its_own(t: int, by: Callable[[int], int]) -> int:
+        """Of the SMs that may do a task, the one that it has where the rows or columns are spread over all."""
+        may = [q for q in range(sms) if game.may_do(t, q)]
+        return may[by(t) * len(may) // sms]
+
     result: dict[str, Phases] = {}
     linked = {p.second for p in place} == {0, 1}
     if linked:
@@ -96,11 +102,32 @@ def common_schedules(game: Game, sms: int) -> Mapping[str, Phases]:
         result[PRODUCTS] = [_turns(game, range(tasks), sms, order, by_product)]
     result[ROWS] = [_turns(game, range(tasks), sms, order, by_row)]
     result[COLUMNS] = [_turns(game, range(tasks), sms, order, by_column)]
+    if game.allowed:
+        for name, by in ((ROWS, by_row), (COLUMNS, by_column)):
+            at = [its_own(t, by) for t in range(tasks)]
+            result |= split_schedules(game, at, sms, f"{name} on the SMs of each product")
     return result | even
 
 
-def split_schedules(game: Game, at: Sequence[int], sms: int) -> Mapping[str, Phases]:
-    """Orders by name for tasks that have their SMs.
+def product_sms(game: Game, first: int, second: int) -> tuple[int, ...]:
+    """Per task the SMs that may do it, for `Game.allowed`: the first ones the first product, the next ones the second.
+
+    Raises
+    ------
+    InputError
+        The values bear no names of a chain of two products, or of attention.
+    """
+    place = places(game)
+    if place is None or {p.second for p in place} != {0, 1}:
+        raise InputError(
+            "--split: got a game of one product, expected a chain of two, such as ffn, gated-ffn or attention."
+        )
+    masks = (1 << first) - 1, ((1 << second) - 1) << first
+    return tuple(masks[p.second] for p in place)
+
+
+def split_schedules(game: Game, at: Sequence[int], sms: int, name: str) -> Mapping[str, Phases]:
+    """Orders by name for tasks that have their SMs, ``name`` before each.
 
     As the game goes; row by row or column by column, each SM from another one on, so that a sum that they share goes
     from one to the next once.
@@ -122,7 +149,7 @@ def split_schedules(game: Game, at: Sequence[int], sms: int) -> Mapping[str, Pha
             "column by column": lambda t: (column(t), place[t].second, row(t), t),
         }
     everything = range(len(game.tasks))
-    named = {f"least split, {name}": order for name, order in orders.items()}
+    named = {f"{name}, {by}": order for by, order in orders.items()}
     return {name: [_turns(game, everything, sms, order, at.__getitem__)] for name, order in named.items()}
 
 

@@ -56,7 +56,7 @@ def raise_by_ends(best: Incumbent) -> None:
     omega, known = problem.buffers.omega, bound_for_several(problem)
     slow, everything = Fraction(known.slow), Fraction(known.everything)
     if problem.buffers.net.group == problem.buffers.memories:
-        pooled = Problem(problem.game, problem.capacity * problem.buffers.memories, problem.seed, SINGLE)
+        pooled = Problem(problem.game.anywhere(), problem.capacity * problem.buffers.memories, problem.seed, SINGLE)
         slow = max(slow, _searched(pooled, best, _LOW_SHARE))
     dearest = replace(problem, buffers=replace(problem.buffers, omega=Fraction(1)))
     everything = max(everything, _searched(dearest, best, _HIGH_SHARE))

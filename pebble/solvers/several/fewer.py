@@ -18,7 +18,12 @@ _POLL_SECONDS = 0.02
 
 
 def fewer_memories(problem: Problem) -> Problem | None:
-    """The same game on half of the memories, or on as many as its tasks need; None where that is not fewer."""
+    """The same game on half of the memories, or on as many as its tasks need; None where that is not fewer.
+
+    None as well where tasks have their memories.
+    """
+    if problem.game.allowed:
+        return None
     most, buffers, tasks = problem.most_tasks_per_sm, problem.buffers, len(problem.game.tasks)
     sms = max(1, buffers.memories // 2, 0 if most is None else ceil_div(tasks, most))
     if sms >= buffers.memories:

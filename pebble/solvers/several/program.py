@@ -30,6 +30,7 @@ from pebble.bounds.task_windows import fewest_touched, window_entries
 from pebble.solvers.lower import bound_for_several
 from pebble.solvers.result import Problem
 from pebble.solvers.several.gaps import GapPlan
+from pebble.solvers.several.rules import sm_kinds
 from pebble.solvers.several.symmetry import task_orbits
 
 _WINDOW = 8
@@ -134,9 +135,13 @@ class BufferProgram:
             for q in range(self.sms):
                 terms = [(1, self.at[t, p, q]) for t in range(length) for p in range(length)]
                 program.at_most(terms, most_tasks)
+        for (t, _, q), var in self.at.items():
+            if not self.game.may_do(t, q):
+                program.equal([(1, var)], 0)
         if self.buffers.kind == "sm-local" or self.buffers.net.uniform:
-            # SMs are alike: the first task is at SM 0
-            program.equal([(1, self.at[t, 0, 0]) for t in range(length)], 1)
+            # SMs that may do the same are alike: the first task is at the first of its kind
+            firsts = sorted(set(sm_kinds(self.game, self.sms)))
+            program.equal([(1, self.at[t, 0, q]) for t in range(length) for q in firsts], 1)
         # tasks that an automorphism exchanges are alike: one of each kind may be the first
         first = task_orbits(self.game)[0]
         program.equal([(1, self.at[t, 0, q]) for t in first for q in range(self.sms)], 1)

@@ -51,6 +51,10 @@ class Rules(NamedTuple):
     item_maps: NDArray[np.int16]
     fewest: I64
     """For r = 0, 1, ...: weight that r tasks of the largest kind touch at least."""
+    allowed: U64
+    """Per task, the SMs that may do it."""
+    kind: I64
+    """Per SM, the first that may do the same tasks."""
     masks: U64
     """Values that are inputs, outputs; tasks of the largest kind; all tasks; values that tasks compute."""
     sizes: I64
@@ -78,6 +82,13 @@ def cost_unit(problem: Problem) -> int:
     """Levels to a load of the least weight: the denominator of omega, where a copy is ever worth its price."""
     buffers = problem.buffers
     return 1 if buffers.omega >= WORTHLESS else buffers.omega.denominator
+
+
+def sm_kinds(game: Game, sms: int) -> list[int]:
+    """Of each SM, the first that may do the same tasks."""
+    tasks = range(len(game.tasks))
+    may = [tuple(game.may_do(t, q) for t in tasks) for q in range(sms)]
+    return [may.index(those) for those in may]
 
 
 def read_rules(problem: Problem) -> Rules:
@@ -117,6 +128,8 @@ def read_rules(problem: Problem) -> Rules:
         np.array(task_maps, np.int16),
         np.array(item_maps, np.int16),
         np.array(fewest, np.int64),
+        np.array([sum(1 << q for q in range(sms) if game.may_do(t, q)) for t in range(tasks)], np.uint64),
+        np.array(sm_kinds(game, sms), np.int64),
         np.array([inputs, outputs, mask_of(full), (1 << tasks) - 1, computed], np.uint64),
         np.array([unit, capacity, most, heaviest, alike, most >= tasks, share, tasks > 0, same, grain], np.int64),
     )

@@ -239,7 +239,7 @@ class ShareBound:
         game, self.sms = problem.game, problem.buffers.memories
         tasks = len(game.tasks)
         most = tasks if problem.most_tasks_per_sm is None else min(tasks, problem.most_tasks_per_sm)
-        rules = read_rules(Problem(game, problem.capacity, 0, SINGLE))
+        rules = read_rules(Problem(game.anywhere(), problem.capacity, 0, SINGLE))
         limited = most < tasks
         counted = int(rules.masks[ALL if limited else FULL_TASKS])
         self.number = counted.bit_count()

@@ -276,6 +276,6 @@ class _Writer:
         for t, task in enumerate(self.game.tasks):
             if t not in self.done and self.done.issuperset(self.game.preds[t]):
                 for q, held in enumerate(self.held):
-                    if held.issuperset((*task.operands, task.target)):
+                    if held.issuperset((*task.operands, task.target)) and self.game.may_do(t, q):
                         return t, q
         return None

@@ -137,7 +137,7 @@ def canonical(rules: Rules, ideals: Ideals, i: int, words: U64, best: U64, image
         if rules.sizes[ALIKE]:
             for q in range(1, sms):
                 p = q
-                while p and _earlier(image, p):
+                while p and rules.kind[p] == rules.kind[p - 1] and _earlier(image, p):
                     p -= 1
         less = at == first
         if not less:

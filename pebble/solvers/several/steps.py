@@ -14,7 +14,7 @@ from an SM in which the heaviest task still finds room can change places with wh
 one step more, and its place elsewhere stays free. So pushes start only where that task finds no room; in nets where
 the distance matters, a detour may save hops, and they start anywhere. A cell that is initialised and not complete is in
 one place: an update makes its other copies worthless. A complete output is stored at once, which is due in any case.
-With any split, a task that finds all it touches in one memory is done at once.
+With any split, a task that finds all it touches in one memory that may do it is done at once.
 """
 
 from __future__ import annotations
@@ -89,7 +89,7 @@ def settle(rules: Rules, ideals: Ideals, words: U64) -> tuple[int, int]:
             t = lowest(ready)
             ready &= ready - ONE
             for q in range(RED, len(words)):
-                if rules.needs[t] & ~words[q] == ZERO:
+                if rules.needs[t] & ~words[q] == ZERO and rules.allowed[t] >> np.uint64(q - RED) & ONE:
                     paid += do(rules, words, t)
                     break
         if words[DONE] == before:
@@ -384,11 +384,14 @@ def expand(rules: Rules, ideals: Ideals, states: States, s: int) -> bool:
             count = signed(now[COUNTS] >> np.uint64(8 * q) & np.uint64(255))
             if not rules.sizes[ANY_SPLIT] and count >= rules.sizes[MOST]:
                 continue
+            if rules.allowed[task] >> np.uint64(q) & ONE == ZERO:
+                continue
             seen = False
             if rules.sizes[ALIKE]:
                 for p in range(q):
                     other = signed(now[COUNTS] >> np.uint64(8 * p) & np.uint64(255))
-                    seen = seen or (now[RED + p] == now[RED + q] and other == count)
+                    same = now[RED + p] == now[RED + q] and other == count
+                    seen = seen or (same and rules.kind[p] == rules.kind[q])
             if seen:
                 continue
             if not _step(rules, ideals, states, s, i, task, q):

@@ -73,7 +73,7 @@ class _Nodes:
                 self.links[at].append((kind, other))
                 self.links[other].append((kind + 3, at))
         values = zip(game.weights, game.partial_weights, game.is_input, game.is_output, strict=True)
-        self.colors = self.refined([*values, *[()] * len(game.tasks)])
+        self.colors = self.refined([*values, *(game.allowed or [0] * len(game.tasks))])
 
     def refined(self, colors: list[object]) -> list[object]:
         """Colours told apart by those of the neighbours, as numbers in an order of their own meaning."""
