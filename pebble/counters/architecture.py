@@ -18,9 +18,10 @@ from statistics import median
 from typing import NamedTuple
 
 from pebble.counters.forward import ForwardPass, Product
-from pebble.counters.names import Tile, tile_of
+from pebble.counters.names import Tile, library_tile, tile_of
 from pebble.counters.quantities import SECTOR_BYTES
 from pebble.counters.shapes import multiplications, stored_sectors, value_sizes
+from pebble.counters.whole_widths import Counted, columns, whole_widths
 from pebble.errors import InputError
 
 ALLOWED = 0.05  # of widths that must be the same
@@ -43,6 +44,7 @@ class Reading(NamedTuple):
     tile: Tile | None  #: by the name, where a block may have one
     blocks: int
     spread: float  #: how far a launch lies off the median, in the mean
+    counted: Counted | None = None  #: the same where the library's tiles say what counters count beyond the values
 
     @property
     def tiled(self) -> float:
@@ -129,6 +131,10 @@ def architectures(found: ForwardPass, tokens: int | None = None) -> tuple[Archit
     for read, wide in combinations(*(sorted({b for size in sizes for b in size[side]}) for side in (0, 1))):
         readings = [_read(role, read) for role in roles]
         head = [_read((single,), read) for single in found.head]
+        exact = _exact(found.layers, readings, head, count[0], (read, wide), tokens)
+        if exact is not None and exact.off <= ALLOWED:
+            results.append(exact)
+            continue
         for padded in (False, True) if any(r.tiled and r.by in _PADDED for r in readings) else (False,):
             solved = _Layer(readings, count[0], read, wide, padded)
             results += [solved.fit(found.layers, rows, head) for rows in solved.rows(tokens)]
@@ -136,6 +142,33 @@ def architectures(found: ForwardPass, tokens: int | None = None) -> tuple[Archit
     fitting = [fit for fit in results if fit.off <= ALLOWED]
     fitting = [fit for fit in fitting if fit.grids] or fitting  # blocks are exact, where one has a tile
     return tuple(_distinct(fitting)) or tuple(results[:1])
+
+
+def _exact(
+    layers: int, readings: Sequence[Reading], head: Sequence[Reading], inputs: int, sizes: tuple[int, int],
+    rows: int | None,
+) -> Architecture | None:  # fmt: skip
+    """The dimensions as whole numbers, where the tiles of all products are known."""
+    counted = [reading.counted for reading in readings if reading.counted is not None]
+    if len(counted) < len(readings):
+        return None
+    found = whole_widths(counted[:inputs], counted[inputs:], sizes[1], rows)
+    if found is None:
+        return None
+    vocabulary = None
+    for product in (reading.counted for reading in head if reading.counted is not None):
+        for m, size in combinations(dict.fromkeys((found.rows, 1)), dict.fromkeys((sizes[1], 4, 2))):
+            n = columns(product, m, found.hidden, size)
+            if n is not None and n in _VOCABULARIES and abs(product.depth(m, n) / found.hidden - 1) <= _AS_GOOD:
+                vocabulary = float(n)
+    keys = (sum(found.inputs) - found.query) / 2
+    inner = found.hidden * (sum(found.inputs) + found.query + sum(found.ups) + found.inside)
+    return Architecture(
+        layers, found.rows, found.hidden, found.inside, found.gated, found.query, keys, vocabulary, *sizes,
+        max(*found.off, *(reading.spread for reading in readings), 0.0 if keys > 0 else 1.0),
+        tuple(dict.fromkeys(reading.by for reading in readings)),
+        layers * inner + (vocabulary or 0) * found.hidden, True,
+    )  # fmt: skip
 
 
 def _distinct(fits: Sequence[Architecture]) -> Iterator[Architecture]:
@@ -158,7 +191,7 @@ def _read(role: Sequence[Product], input_bytes: int) -> Reading:
     if len(stored) < len(role):
         raise InputError(
             f"model: {first.ident} {first.short_name}: the report does not say what it stored; profile it with "
-            "l1tex__t_sectors_pipe_lsu_mem_global_op_st.sum and lts__t_sectors_op_write.sum."
+            "l1tex__t_sectors_pipe_lsu_mem_global_op_st.sum and lts__t_sectors_srcunit_tex_op_write.sum."
         )
     tile = tile_of(first.kernel)
     counted: dict[str, list[float]] = {}
@@ -173,11 +206,17 @@ def _read(role: Sequence[Product], input_bytes: int) -> Reading:
             f"model: {first.ident} {first.short_name}: nothing says how much it multiplies; profile it with "
             "sm__ops_path_tensor_src_bf16_dst_fp32.sum (of its data type) or dram__bytes_read.sum."
         )
-    flat = role[0].reduced_by is None and (first.grid is None or first.grid[2] == 1)
-    tile = tile if flat and first.blocks else None
-    values, products = median(stored) * SECTOR_BYTES, median(counted[by]) if by else None
+    alone = role[0].reduced_by is None
+    slices = first.grid[2] if alone and first.grid is not None else 1  # along K: each stores the result
+    sectors, products = median(stored) / slices, median(counted[by]) if by else None
     spread = max(_spread(stored), _spread(counted[by] if by else reads))
-    return Reading(values, products, by or READS, read_bytes, tile, first.blocks or 0, spread)
+    library, by_tma = library_tile(first.kernel), alone and not first.value("l1_store_sectors")
+    exact = None
+    if library is not None and products is not None and by == _BY[0]:
+        exact = Counted(sectors, products, library, library if by_tma else None)
+    tile = tile if alone and slices == 1 and first.blocks else None
+    values = sectors * SECTOR_BYTES
+    return Reading(values, products, by or READS, read_bytes, tile, first.blocks or 0, spread, exact)
 
 
 def _spread(values: Sequence[float]) -> float:
@@ -227,6 +266,11 @@ class _Layer:
         near = [rows * _FINE**i for i in range(-60, 61)]
         best = min(near, key=self._off)
         exact = self._values(self.readings[self.inputs]) / self._hidden(best)
+        off = self._off(best)
+        rounder = (max(1.0, float(round(best / step) * step)) for step in (64, 8))
+        for rows in rounder:  # where counters are not exact to a row
+            if self._off(rows) <= 1.5 * off:
+                return rows
         whole = (max(1.0, round(exact)), max(1.0, round(best)))  # of equals the one that the stores tell
         return next((rows for rows in whole if self._off(rows) <= self._off(best) + _AS_GOOD), best)
 
@@ -289,6 +333,9 @@ class _Layer:
                     off = self._off_width(reading, values, taken, width)
                     if round(entries) in _VOCABULARIES and off <= ALLOWED:
                         results.append((off, entries))
+            entries = 0.0 if reading.products is None else reading.products / rows / width
+            if not results and round(entries) in _VOCABULARIES and reading.has_grid(rows, entries, 2 * _AS_GOOD):
+                results.append((ALLOWED, entries))  # rows that begin inside a sector: no stores tell it, tiles do
         return min(results, key=lambda item: item[0])[1] if results else None
 
     def _off_width(self, reading: Reading, values: float, rows: float, width: float) -> float:

@@ -13,7 +13,7 @@ from pebble.counters.stores import HEAD_DIMS, read_heads
 from pebble.workloads.named import model_names, model_shape
 
 _NAMED_DIM = re.compile(
-    r"kernel_traits<\s*(?:\(int\))?([0-9]+)|(?:hdim|head_?dim|_hd)_?([0-9]+)|_d(64|80|96|128|256)(?![0-9])",
+    r"sdpa_sm[0-9]+_flash_fprop_\w*?_[0-9]+x[0-9]+x([0-9]+)_|kernel_traits<\s*(?:\(int\))?([0-9]+)|(?:hdim|head_?dim|_hd)_?([0-9]+)|_d(64|80|96|128|256)(?![0-9])",
     re.IGNORECASE,
 )
 _PADDED_TO = 32  # flash kernels round the values of a head up to a multiple

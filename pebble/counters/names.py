@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import re
 from enum import StrEnum
+from functools import lru_cache
+from math import gcd
 from typing import NamedTuple
 
 _ATTENTION = re.compile(r"flash|fmha|sdpa|attention|attn", re.IGNORECASE)
@@ -27,6 +29,8 @@ _TILES = (
     re.compile(r"nvjet[a-z0-9_]*?_([0-9]+)x([0-9]+)_([0-9]+)x[0-9]+"),
     re.compile(r"(?<![0-9x])([0-9]{2,3})x([0-9]{2,3})(?:x([0-9]{1,3}))?(?:_([0-9]+)x[0-9]+)?(?![0-9])"),
 )
+_LIBRARY_TILE = re.compile(r"nvjet[a-z0-9_]*?_([0-9]+)x([0-9]+)_[0-9]+x[0-9]+_([0-9]+)x([0-9]+)_")
+_BOX_BYTES, _SECTOR = 128, 32
 _NETWORK = re.compile(r"(?<![a-z])(?:ffn|mlp|feed_?forward)|swiglu|geglu", re.IGNORECASE)
 _SQUARE = re.compile(r"<(?:\(int\))?(8|16|32|64|128|256)>")
 _SIDES = range(8, 513)
@@ -39,6 +43,57 @@ class Operation(StrEnum):
     FFN = "ffn"
     ATTENTION = "attention"
     OTHER = "other"
+
+
+class LibraryTile(NamedTuple):
+    """A tile of cuBLAS's Hopper kernels as it lies on the result, and how many of them are in a cluster either way.
+
+    ``width`` runs along the values that lie side by side in memory. Clusters are whole: tiles beyond the edge are
+    multiplied, not stored.
+    """
+
+    width: int
+    height: int
+    across: int
+    down: int
+
+    def padded(self, rows: int, cols: int) -> int:
+        """Values of all clusters that a result of so many rows and columns takes.
+
+        Examples
+        --------
+        >>> LibraryTile(40, 64, 4, 2).padded(384, 512)  # 16 x 6 tiles
+        245760
+        """
+        wide, high = self.width * self.across, self.height * self.down
+        return -(-cols // wide) * wide * (-(-rows // high) * high)
+
+    def row_sectors(self, cols: int, value_bytes: int) -> int:
+        """Sectors that the stores of a row touch: TMA stores boxes of 128 bytes, which tiles begin anywhere.
+
+        Examples
+        --------
+        >>> LibraryTile(168, 128, 1, 2).row_sectors(5120, 2), 5120 * 2 // 32
+        (365, 320)
+        """
+        return _row_sectors(self.width, cols, value_bytes)
+
+
+def _row_sectors(width: int, cols: int, value_bytes: int) -> int:
+    period = _SECTOR // gcd(width * value_bytes, _SECTOR)  # tiles after which one begins at a sector again
+    periods, rest = divmod(cols, period * width)
+    return periods * _touched(width, period * width, value_bytes) + _touched(width, rest, value_bytes)
+
+
+@lru_cache(1 << 16)
+def _touched(width: int, cols: int, value_bytes: int) -> int:
+    box, total = _BOX_BYTES // value_bytes, 0
+    for start in range(0, cols, width):
+        end = min(start + width, cols)
+        for first in range(start, end, box):
+            last = min(first + box, end) * value_bytes - 1
+            total += last // _SECTOR - first * value_bytes // _SECTOR + 1
+    return total
 
 
 class Tile(NamedTuple):
@@ -90,6 +145,18 @@ def tile_of(name: str) -> Tile | None:
                 return Tile(bm, bn, bk)
     square = _SQUARE.search(name)
     return Tile(int(square[1]), int(square[1])) if square else None
+
+
+def library_tile(name: str) -> LibraryTile | None:
+    """The tile that the name of one of cuBLAS's Hopper kernels says; the first side is that of values side by side.
+
+    Examples
+    --------
+    >>> library_tile("nvjet_sm90_tst_96x128_64x7_4x1_v_bz_bias_TNN")
+    LibraryTile(width=96, height=128, across=4, down=1)
+    """
+    said = _LIBRARY_TILE.search(name)
+    return None if said is None else LibraryTile(*map(int, said.groups()))
 
 
 def value_bytes(name: str) -> tuple[tuple[int, ...], tuple[int, ...]]:

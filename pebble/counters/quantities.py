@@ -106,6 +106,9 @@ QUANTITIES: dict[str, Quantity] = {
         "L2 sectors", "sector", _sources("lts__t_sectors.sum", ("lts__t_bytes.sum", 1 / SECTOR_BYTES)), True
     ),
     "l2_read_sectors": Quantity("L2 sectors read", "sector", _sources("lts__t_sectors_op_read.sum")),
+    "l2_sm_write_sectors": Quantity(
+        "L2 sectors written by SMs", "sector", _sources("lts__t_sectors_srcunit_tex_op_write.sum")
+    ),
     "l2_write_sectors": Quantity("L2 sectors written", "sector", _sources("lts__t_sectors_op_write.sum")),
     "l2_sm_sectors": Quantity("L2 sectors asked for by SMs", "sector", _sources("lts__t_sectors_srcunit_tex.sum")),
     "l2_sm_hit_sectors": Quantity(

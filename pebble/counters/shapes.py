@@ -24,6 +24,7 @@ _NEAR = 0.003  # of loads, which barriers and tails add a little to
 _NEAR_TENSOR, _NEAR_FMA = 0.01, 0.02
 _LIBRARY = re.compile("nvjet|xmma|cutlass|ampere_|hopper_|volta_|turing_|sm[0-9]+_")  # which swizzle their grids
 _WRITTEN_TWICE = 1.5  # L2 sectors a sector stored where there are two partitions: half are passed to the other one
+_TWO_PARTITIONS = ("8.0", "9.0", "10.0")  # taken where the report does not count what one asks of the other
 _FACTORS = (1, 2, 4)
 MOST_READINGS = 12
 # products of bf16 a cycle and SM on the tensor pipe, by compute capability (dense rate / SMs / clock / 2)
@@ -105,10 +106,13 @@ def stored_sectors(launch: MeasuredLaunch) -> tuple[int, str] | None:
     stored = launch.value("l1_store_sectors")
     if stored:
         return round(stored), "stored sectors"
+    if by_sms := launch.value("l2_sm_write_sectors"):
+        return round(by_sms), "sectors that SMs wrote to L2"
     written, fabric = launch.value("l2_write_sectors"), launch.value("l2_fabric_sectors")
     if not written or written > 2**52:
         return None
-    return round(written / _WRITTEN_TWICE) if fabric else round(written), "sectors written to L2"
+    twice = launch.compute_capability in _TWO_PARTITIONS if fabric is None else bool(fabric)
+    return round(written / _WRITTEN_TWICE) if twice else round(written), "sectors written to L2"
 
 
 def read_shapes(launch: MeasuredLaunch, rows: int | None = None, cols: int | None = None) -> tuple[ShapeReading, ...]:

@@ -16,6 +16,8 @@ from pebble.cli import main
 from pebble.counters import Profile
 from pebble.counters.architecture import architectures
 from pebble.counters.forward import forward_pass
+from pebble.counters.names import LibraryTile
+from pebble.counters.whole_widths import Counted, columns
 from pebble.errors import InputError
 from pebble.reports.ncu_model import RecognisedModel, recover_model
 from tests.counters.forward_passes import (
@@ -57,6 +59,48 @@ def test_named_models_are_recognised(model, name, vocabulary, counters):
     assert (heads.heads, heads.key_heads, heads.dim) == (model.heads, model.key_heads, model.dim)
     assert result.data_type.types == (("fp16",) if model is LLAMA_13B else ("bf16",))
     assert result.summary().startswith(f"{name}: {model.layers} layers of width {model.hidden}")
+
+
+REAL = Path(__file__).parent / "data" / "forward"
+
+
+@pytest.mark.parametrize(
+    ("name", "tokens", "layers", "hidden", "inside", "heads", "keys", "dim", "vocabulary"),
+    [
+        ("llama-2-13b", 512, 40, 5120, 13824, 40, 40, 128, 32000),
+        ("llama-3-8b", 1024, 32, 4096, 14336, 32, 8, 128, 128256),
+        ("qwen2.5-7b", 384, 28, 3584, 18944, 28, 4, 128, 152064),
+        ("gpt2", 512, 12, 768, 3072, 12, 12, 64, 50257),
+        ("llama-of-3-layers", 512, 3, 768, 2048, 12, 4, 64, 32000),
+    ],
+)
+def test_measured_passes(name, tokens, layers, hidden, inside, heads, keys, dim, vocabulary):
+    """Reports of an H100: padded clusters, stores that end inside sectors, split K, persistent grids, bias."""
+    result = recover_model(REAL / f"{name}-{tokens}.csv")
+    best, (found,) = result.best, result.heads.readings
+    assert result.models == (() if name == "llama-of-3-layers" else (name,))
+    assert (best.layers, round(best.tokens), best.hidden, best.intermediate) == (layers, tokens, hidden, inside) or (
+        name == "gpt2" and (best.layers, best.tokens) == (layers, tokens) and abs(best.hidden / hidden - 1) < 0.002
+    )
+    assert (found.heads, found.key_heads, found.dim) == (heads, keys, dim)
+    assert best.vocabulary == pytest.approx(vocabulary, rel=0.005 if name == "gpt2" else 1e-9)
+    assert best.off < 0.02 and result.data_type.types == (("fp32",) if name == "gpt2" else ("bf16",))
+
+
+def test_columns_of_tiles_that_end_inside_sectors_and_of_whole_clusters():
+    """Of every N from 8 to 4096: sectors counted one by one, and the N that they and the operations tell."""
+    for tile in (LibraryTile(168, 128, 1, 2), LibraryTile(40, 64, 4, 2), LibraryTile(72, 64, 2, 4)):
+        for n in range(8, 4097, 8):
+            touched = {
+                (start, first, byte // 32)
+                for start in range(0, n, tile.width)
+                for first in range(start, min(start + tile.width, n), 64)
+                for byte in range(2 * first, 2 * min(first + 64, start + tile.width, n))
+            }
+            assert tile.row_sectors(n, 2) == len(touched)
+            counted = Counted(384 * tile.row_sectors(n, 2), tile.padded(384, n) * 512, tile, tile)
+            told = columns(counted, 384, 512, 2)
+            assert tile.row_sectors(told, 2) == tile.row_sectors(n, 2) and tile.padded(384, told) == tile.padded(384, n)
 
 
 @pytest.mark.parametrize("tokens", [1, 100, 513])

@@ -77,7 +77,8 @@ class Mover:
 
     def gap(self, p: int) -> None:
         keep = self.plan.keep[p - 1] if p else set()
-        waiting = list(self.plan.copies[p])
+        waiting = [copy for copy in self.plan.copies[p] if copy[0] not in self.held[copy[2]]]
+        keep = keep | {(item, sm) for item, _, sm in self.plan.copies[p] if item in self.held[sm]}  # idle, at omega 0
         loads = list(self.plan.loads[p])
         # what a copy still needs stays; leaving sources go first, since they make room
         waiting.sort(key=lambda c: ((c[0], c[1]) in keep, c))
