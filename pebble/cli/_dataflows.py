@@ -44,6 +44,11 @@ def print_dataflows(result: DataflowComparison) -> None:
         say(f"note: {note}")
 
 
+def _short_time(milliseconds: float | None, longest: float) -> str:
+    """In the unit of the longest; a dash where nothing goes a way whose width is known."""
+    return "-" if milliseconds is None else format_seconds(milliseconds / 1e3, longest).split()[0]
+
+
 def _table(result: DataflowComparison) -> str:
     rows, machine, cores = result.rows(), result.machine, result.cores
     scale, mb = column_of_bytes(max(row["into_cores_bytes"] for row in rows))
@@ -58,7 +63,7 @@ def _table(result: DataflowComparison) -> str:
             f"{row['ratio_to_lower_bound']:.2f}",
             *([f"{row['shared_bytes'] / scale:,.1f}"] if cores.shared else []),
             *([f"{row[key] / scale:,.1f}" for key in ("copied_bytes", "hop_bytes")] if machine.network else []),
-            *([format_seconds(row["modelled_ms"] / 1e3, longest).split()[0]] if longest else []),
+            *([_short_time(row["modelled_ms"], longest)] if longest else []),
             f"{row['joules']:.3g}",
             *([f"{row['ratio_into_cores']:.2f}"] if row["ratio_into_cores"] is not None else []),
             f"{row['imbalance']:.0%}",

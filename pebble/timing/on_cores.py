@@ -21,6 +21,7 @@ _NETS = "all-to-all, ring, mesh-RxC or cluster-C"
 _MOST_LINES = 64  # arrays in a line beside each other
 _MOST_IDLE = 0.25  # of the cores that an array in a mesh leaves idle
 _ALIKE = 0.03  # a time so close to that of operations spread evenly is as good, and bytes decide
+_UNEVEN = 0.25  # where the rate of operations is not known, work of the busiest core above the mean that is accepted
 
 
 def cores_of(machine: Machine) -> Cores:
@@ -137,15 +138,15 @@ def _width(machine: Machine, key: str) -> float | None:
 
 def cost_on_cores(machine: Machine, workload: Workload) -> Cost:
     """What a search makes small: time, then bytes off chip, then the others; where the way off chip has no known width,
-    bytes there come first.
+    bytes there come first. Where the rate of operations has none, cores must not be left idle to move less.
     """
     off_chip_known = machine.get("dram_bandwidth") is not None
     even = seconds_on_cores(machine, workload, Moved(0, 0, 0, 0, 1.0)).get("operations", 0.0)
 
     def cost(moved: Moved) -> tuple[float, ...]:
         longest = max(seconds_on_cores(machine, workload, moved).values(), default=0.0)
-        enough = max(longest, (1 + _ALIKE) * even)
+        enough = (0.0 if even else max(moved.work, 1 + _UNEVEN), max(longest, (1 + _ALIKE) * even))
         others = (moved.shared + moved.hop_bytes, longest)
-        return (enough, moved.off_chip, *others) if off_chip_known else (moved.off_chip, enough, *others)
+        return (*enough, moved.off_chip, *others) if off_chip_known else (moved.off_chip, *enough, *others)
 
     return cost

@@ -307,7 +307,7 @@ class Dataflow:
         b_p, b_q = self.block
         block = f"{b_p}" if self.face.q == 1 else f"{b_p}x{b_q}"
         shape = f"{self.array.rows}" if self.face.q == 1 else f"{self.array.rows}x{self.array.cols}"
-        several = len(self.array.cores)
+        several = min(len(self.array.cores), self.face.groups * self.visits[0] * self.visits[1])  # that get work
         arrays = f"{f'{several} arrays' if several > 1 else 'an array'} of {shape} cores"
         if self.array.rows == self.array.cols == 1:
             arrays = f"{several} cores, each by itself" if several > 1 else "one core"
