@@ -68,8 +68,16 @@ def _starts(face: Face, cores: Cores) -> Iterator[Dataflow]:
             if b_q < 1 or b_p in seen:
                 continue
             seen.add(b_p)
-            evened = _side(ceil_div(face.q, ceil_div(face.q, b_q * array.cols) * array.cols), face.q, cores.step)
-            yield Dataflow(face, cores, array, (b_p, min(evened, b_q)))
+            panels = face.groups * ceil_div(face.p, b_p * array.rows)
+            for visits in _filling(panels, ceil_div(face.q, b_q * array.cols), len(array.cores)):
+                evened = _side(ceil_div(face.q, visits * array.cols), face.q, cores.step)
+                yield Dataflow(face, cores, array, (b_p, min(evened, b_q)))
+
+
+def _filling(panels: int, least: int, arrays: int) -> list[int]:
+    """Visits along q: the fewest, and the most that take as many rounds of all arrays, or one more, or twice as many."""
+    rounds = ceil_div(panels * least, arrays)
+    return sorted({least, *(max(least, n * arrays // panels) for n in (rounds, rounds + 1, 2 * rounds))})
 
 
 def _counts(most: int) -> Iterator[int]:
