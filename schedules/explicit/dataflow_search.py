@@ -57,13 +57,14 @@ def best_dataflow(face: Face, cores: Cores, cost: Cost) -> Dataflow | None:
 
 def _starts(face: Face, cores: Cores) -> Iterator[Dataflow]:
     """Arrays and blocks that fit the scratchpads, nothing kept."""
+    one_phase = len(face.phases) == 1  # else the second needs whole sums in every layer
     for array in cores.arrays:
-        if array.rows > face.p or array.cols > face.q:
+        if array.rows > face.p or array.cols > face.q or array.layers > (face.phases[0].r if one_phase else 1):
             continue
         seen = set()
         for rows in _counts(ceil_div(face.p, array.rows)):
             b_p = _side(ceil_div(face.p, rows * array.rows), face.p, cores.step)
-            b_q = min(_widest(phase, b_p, cores) for phase in face.phases)
+            b_q = min(_widest(phase, b_p, cores, array.layers) for phase in face.phases)
             b_q = min(face.q, b_q - b_q % cores.step if b_q > cores.step else b_q)
             if b_q < 1 or b_p in seen:
                 continue
@@ -92,9 +93,9 @@ def _side(extent: int, whole: int, step: int) -> int:
     return min(whole, ceil_div(extent, step) * step)
 
 
-def _widest(phase: Phase, b_p: int, cores: Cores) -> int:
+def _widest(phase: Phase, b_p: int, cores: Cores, layers: int) -> int:
     """The longest side along q of a block, beside its slices."""
-    slices = cores.stages * min(cores.step, phase.r)
+    slices = cores.stages * min(cores.step, ceil_div(phase.r, layers))
     free = cores.scratchpad - slices * phase.along_p.room * b_p
     return free // (phase.cell * b_p + slices * phase.along_q.room)
 
@@ -144,7 +145,7 @@ def attention_flows(attention: Attention, cores: Cores, widths: Widths, cost: Co
     state = 2 * widths.hidden  # maximum and sum of a row
     scores = Stream("S", inside=widths.hidden)
     sums = widths.partial * e + state
-    queries = Stream("Q and O", read=d * w, written=e * widths.written)
+    queries = Stream("Q and O", d * w, sums, e * widths.written)
     key = Stream("K and V", read=(d + e) * w)
     faces = {
         "query-stationary": Face("queries", rows, 1, queries, (Phase(keys, scores, key, d * w + sums, d + e),), groups),
@@ -153,7 +154,7 @@ def attention_flows(attention: Attention, cores: Cores, widths: Widths, cost: Co
             keys,
             1,
             key,
-            (Phase(rows, scores, Stream("Q and O", d * w, sums, e * widths.written), key.read, d + e),),
+            (Phase(rows, scores, queries, key.read, d + e),),
             groups,
         ),
     }
