@@ -159,6 +159,10 @@ class OnSms(Protocol):
         """Bytes copied from other SMs."""
 
     @property
+    def hop_bytes(self) -> int:
+        """The same, times the hops they take."""
+
+    @property
     def imbalance(self) -> float:
         """Work of the busiest SM over the mean, minus 1."""
 

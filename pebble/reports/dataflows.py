@@ -166,13 +166,9 @@ class DataflowComparison(Report):
         """Bytes off chip of each dataflow, as bars, and the bound."""
         from pebble.plots.bars import plot_bars
 
-        bars = [(_short(flow), (flow.moved.off_chip / 1e6,)) for flow in self.flows]
+        bars = [(flow.title, (flow.moved.off_chip / 1e6,)) for flow in self.flows]
         title = f"{self.workload.label}, {self.machine.name}"
         return plot_bars(bars, "to and from off-chip memory, MB", title, ax, line=self.bound.bytes / 1e6)
-
-
-def _short(flow: Flow) -> str:
-    return flow.name + (", H on cores" if flow.handover.startswith("on cores") else "")
 
 
 def compare_dataflows(

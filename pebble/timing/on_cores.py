@@ -9,7 +9,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from math import isqrt
 
 from pebble.errors import InputError
-from pebble.game.buffer_model import Topology
+from pebble.game.buffer_model import BufferModel, Topology
 from pebble.models.machine import Machine
 from pebble.models.rates import peak_dram, peak_operations
 from pebble.schedules.explicit.dataflow import Array, Cores, Moved
@@ -25,18 +25,20 @@ _ALIKE = 0.03  # a time so close to that of operations spread evenly is as good,
 _UNEVEN = 0.25  # where the rate of operations is not known, work of the busiest core above the mean that is accepted
 
 
-def cores_of(machine: Machine) -> Cores:
-    """What a schedule may use of a machine.
+def cores_of(machine: Machine, buffers: BufferModel | None = None) -> Cores:
+    """What a schedule may use of a machine; ``buffers`` say how many cores, and over which network they copy, if any.
 
     Raises
     ------
     InputError
         A network that is none of those that arrays are laid out on.
     """
-    scratchpad = machine.store_bytes("scratchpad_per_core")
-    shared, network = machine.store_bytes("shared_buffer"), bool(machine.network)
-    arrays = tuple(arrays_on(machine.network or "all-to-all", machine.sms, network, network or shared > 0))
-    return Cores(machine.sms, scratchpad, shared, arrays, network)
+    scratchpad, shared = machine.store_bytes("scratchpad_per_core"), machine.store_bytes("shared_buffer")
+    count, net = machine.sms, machine.network
+    if buffers is not None:
+        count, net = buffers.sms, buffers.topology if buffers.kind == "connected" else ""
+    arrays = tuple(arrays_on(net or "all-to-all", count, bool(net), bool(net) or shared > 0))
+    return Cores(count, scratchpad, shared, arrays, bool(net))
 
 
 def arrays_on(net: str, count: int, network: bool = True, sharing: bool = True) -> Iterator[Array]:

@@ -378,6 +378,11 @@ class Flow:
     parts: tuple[tuple[int, Dataflow], ...]
     handover: str = ""
 
+    @property
+    def title(self) -> str:
+        """The name, which says where H stays on the cores."""
+        return self.name + (", H on cores" if self.handover.startswith("on cores") else "")
+
     @cached_property
     def moved(self) -> Moved:
         """What crosses each boundary, in all; ``work`` is the mean over the parts by their work."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable
+from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
@@ -86,6 +87,51 @@ def test_output_then_input_stationary_hands_over_on_the_cores() -> None:
     hidden = FFN.tokens * FFN.hidden * FFN.in_bytes
     assert fused.name == "output-, then input-stationary" and other.handover == "off chip"
     assert other.moved.off_chip - fused.moved.off_chip >= 2 * hidden  # written once, read at least once
+
+
+def test_cores_that_hand_on_come_near_the_bound_of_connected_buffers() -> None:
+    workload = pebble.Gemm(4096, 4096, 4096)
+    known = pebble.bound(workload, gpu="tenstorrent-n150", buffers="connected").document()
+    assert known["upper_bound"]["schedule"].startswith("output-stationary")
+    assert known["gap"] == pytest.approx(1.518, abs=1e-3)
+    moved = compared(workload, gpu="tenstorrent-n150").rows()[0]
+    assert known["upper_bound"]["bytes"] == moved["off_chip_bytes"] + moved["hop_bytes"] / 4
+    assert pebble.bound(workload, gpu="aws-trainium2", buffers="sm-local").document()["gap"] < 2.34
+
+
+# grids of clusters of up to 1,472 cores take seconds to search
+FEW_CORES = [name for name in scratchpad_names() if name != "graphcore-gc200"]
+
+
+@pytest.mark.parametrize(
+    ("name", "workload"),
+    [("graphcore-gc200", ATTENTION), *((name, each) for name in FEW_CORES for each in (GEMM, FFN, ATTENTION))],
+)
+def test_dataflows_stand_beside_the_bound_of_several_memories(name: str, workload: Any) -> None:
+    for omega in (None, "1/3", "2"):
+        buffers = "sm-local" if omega is None else "connected"
+        result = pebble.compare(workload, gpu=name, buffers=buffers, omega=omega)
+        document = result.document()
+        flows = [row for row in document["schedules"] if row["name"] != "best balanced"]
+        assert {row["name"].split("-")[-1] for row in flows} <= {"stationary", "stationary, H on cores"}
+        assert len(flows) >= 2
+        for row in flows:
+            hops = row["hop_bytes"] * (0 if omega is None else Fraction(omega))
+            assert row["cost_bytes"] == pytest.approx(float(row["from_l2_bytes"] + row["to_l2_bytes"] + hops))
+            assert row["cost_bytes"] >= document["lower_bound"]["bytes"]
+            assert row["from_other_sms_bytes"] == 0 or omega is not None
+            assert row["to_l2_bytes"] >= sum(o.elements * workload.out_bytes for o in workload.operands if o.written)
+
+
+def test_buffers_of_scratchpads_take_no_tile_and_any_network() -> None:
+    with pytest.raises(InputError, match="tile: got it with a machine of scratchpads"):
+        pebble.compare(GEMM, gpu="google-tpu-v4", buffers="sm-local", tile="128x128x64")
+    for net, more in (("ring", True), ("cluster-8", True), ("partitions-2", False)):
+        rows = pebble.compare(GEMM, gpu="tenstorrent-n150", buffers="connected", topology=net).rows()
+        assert (len(rows) == 4) == more
+    assert len(pebble.compare(GEMM, gpu="tenstorrent-n150", buffers="sm-local", sms=5).rows()) == 4
+    strict = pebble.Attention(256, 256, 64, softmax="strict")
+    assert len(pebble.compare(strict, gpu="tenstorrent-n150", buffers="sm-local").rows()) == 1
 
 
 CALLS: list[Callable[[], object]] = [

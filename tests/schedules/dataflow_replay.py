@@ -22,6 +22,7 @@ class Replay:
         self.held: dict[int, dict[Any, int]] = defaultdict(dict)
         self.buffer: dict[Any, int] = {}
         self.off = self.shared = self.copied = self.hops = 0
+        self.sent = 0  # of what crosses to outside, what leaves the cores
         self.peak = self.buffer_peak = 0
         self.done: set[Any] = set()
         self.met: Counter[Any] = Counter()  # products that a sum has taken
@@ -117,6 +118,7 @@ class Replay:
         del self.held[core][g, i, j]
         if after is None:
             self.cross((g, i, j), held.written, held.local, passing=False)
+            self.sent += held.written
             if held.written:
                 self.events.append(("store", held.name, (i, j), core, None))
         elif held.partial:
@@ -124,6 +126,7 @@ class Replay:
                 self.copy(held.partial, core, after)
             else:
                 self.cross((g, i, j), 2 * held.partial, held.local, passing=False)  # out of one, into the other
+                self.sent += held.partial
             self.keep(after, ("sum", g, i, j), held.partial)
             del self.held[after]["sum", g, i, j]
         self.events.append(("delete", held.name, (i, j), core, None))
@@ -199,6 +202,7 @@ class Replay:
         f = self.flow
         complete = self.met[key] == (f.face.q if key[1] == "p" else f.face.p)
         size = stream.written if complete else stream.partial
+        self.sent += size
         if self.flow.cores.shared:
             self.shared += size
         if not stream.local and (complete or not self.stays(key)):
@@ -223,7 +227,7 @@ def check(flow: Dataflow, net: Topology | None) -> Replay:
     played, face = Replay(flow, net), flow.face
     assert len(played.done) == face.groups * face.p * face.q * sum(phase.r for phase in face.phases)
     assert not any(played.held.values())
-    assert played.moved == flow.moved[:4]
+    assert played.moved == flow.moved[:4] and played.sent == flow.sent
     assert played.peak <= flow.peak_bytes
     assert played.buffer_peak <= flow.buffer_bytes or not flow.cores.shared
     assert max(played.work.values()) * flow.cores.count <= flow.work * face.multiply_adds * (1 + 1e-9)
