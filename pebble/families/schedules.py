@@ -220,8 +220,8 @@ class OnSeveralSms(ABC, Generic[W]):
             No dataflow of the family, or of this workload, is known.
         """
         raise InputError(
-            f"compare: got {self.name} on a machine of scratchpads, expected gemm, ffn or attention: only these have "
-            "dataflows; `pebble bound` takes this one."
+            f"compare: got {self.name} on a machine of scratchpads, expected gemm, grouped, ffn, attention or "
+            "latent-attention: only these have dataflows; `pebble bound` takes this one."
         )
 
     def busiest_sm(self, workload: W, capacity: int, sms: int) -> dict[str, int] | None:

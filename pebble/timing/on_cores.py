@@ -141,7 +141,7 @@ def _rates(machine: Machine, workload: Workload) -> dict[str, float]:
 
 def _seconds(rates: Mapping[str, float], workload: Workload, moved: Moved) -> dict[str, float]:
     amounts = {
-        "operations": moved.work * workload.flops,
+        "operations": moved.work * moved.share * workload.flops,
         "off_chip": moved.off_chip,
         "shared": moved.shared,
         "network": moved.hop_bytes,
@@ -172,7 +172,7 @@ def cost_on_cores(machine: Machine, workload: Workload) -> Cost:
 
     def cost(moved: Moved) -> tuple[float, ...]:
         longest = max(_seconds(rates, workload, moved).values(), default=0.0)
-        enough = (0.0 if even else max(moved.work, 1 + _UNEVEN), max(longest, (1 + _ALIKE) * even))
+        enough = (0.0 if even else max(moved.work, 1 + _UNEVEN), max(longest, (1 + _ALIKE) * moved.share * even))
         others = (moved.shared + moved.hop_bytes, longest)
         return (*enough, moved.off_chip, *others) if off_chip_known else (moved.off_chip, *enough, *others)
 

@@ -113,6 +113,8 @@ class Face:
     phases : tuple of Phase
     groups : int
         Such problems beside each other, with nothing in common.
+    share : float
+        Of the multiply-adds of a whole workload, of which this may be a part.
     """
 
     stays: str
@@ -121,6 +123,7 @@ class Face:
     held: Stream
     phases: tuple[Phase, ...]
     groups: int = 1
+    share: float = 1.0
 
     @property
     def multiply_adds(self) -> int:
@@ -180,7 +183,7 @@ class Cores:
 class Moved(NamedTuple):
     """Bytes: to and from off-chip memory, between shared buffer and cores, from core to core, and the last times hops.
 
-    ``work``: multiply-adds of the busiest core, times the cores, over all.
+    ``work``: multiply-adds of the busiest core, times the cores, over all; ``share``: of them, of those of a workload.
     """
 
     off_chip: int
@@ -188,6 +191,7 @@ class Moved(NamedTuple):
     copied: int
     hop_bytes: int
     work: float
+    share: float = 1.0
 
     def into_cores(self, buffer: bool) -> int:
         """Bytes that cross the boundary of the cores."""
@@ -323,7 +327,7 @@ class Dataflow:
             copied, hops = copied + handed, hops + hop * handed
             if not stream.local:
                 off_chip += positions * stream.moved(seen)
-        return Moved(off_chip, shared if self.cores.shared else 0, copied, hops, self.work)
+        return Moved(off_chip, shared if self.cores.shared else 0, copied, hops, self.work, self.face.share)
 
     @property
     def sent(self) -> int:
@@ -339,8 +343,10 @@ class Dataflow:
         several = min(len(self.array.cores), self.face.groups * self.visits[0] * self.visits[1])  # that get work
         arrays = f"{f'{several} arrays' if several > 1 else 'an array'} of {shape} cores"
         arrays += f" in each of {self.array.layers} layers" if self.array.layers > 1 else ""
-        if self.array.rows == self.array.cols == self.array.layers == 1:
+        if self.array.rows == self.array.cols == 1:
             arrays = f"{several} cores, each by itself" if several > 1 else "one core"
+            if self.array.layers > 1:
+                arrays = f"{several * self.array.layers} cores, {self.array.layers} share out the slices of each"
         text = f"blocks of {block} on {arrays}"
         kept = [dict(self.face.phases[i].sides)[side].name for i, side in sorted(self.kept)]
         return f"{text}, {', '.join(kept)} kept in the shared buffer" if kept else text
@@ -361,6 +367,9 @@ class Dataflow:
         }
 
 
+_SHOWN = 4  # parts of a flow that are told in its line
+
+
 @dataclass(frozen=True)
 class Flow:
     """One dataflow after another, each so many times: what a row of ``compare`` shows.
@@ -372,11 +381,14 @@ class Flow:
     parts : tuple of (int, Dataflow)
     handover : str
         Of a chain: where the intermediate goes from one product to the next. Empty for one product.
+    parts_are : tuple of str
+        What each part is, where they are unlike.
     """
 
     name: str
     parts: tuple[tuple[int, Dataflow], ...]
     handover: str = ""
+    parts_are: tuple[str, ...] = ()
 
     @property
     def title(self) -> str:
@@ -400,9 +412,14 @@ class Flow:
     @property
     def detail(self) -> str:
         """What the parts are, in a line."""
-        return "; ".join((f"{n} times " if n > 1 else "") + part.detail for n, part in self.parts)
+        heads = [f"{each}: " for each in self.parts_are] or [f"{n} times " if n > 1 else "" for n, _ in self.parts]
+        shown = [head + part.detail for head, (_, part) in zip(heads, self.parts[:_SHOWN], strict=False)]
+        more = len(self.parts) - len(shown)
+        return "; ".join(shown) + (f"; ... ({more} more)" if more else "")
 
     def to_json(self) -> Mapping[str, object]:
         """Plain data for ``--json``."""
         parts = [{"times": count, **part.to_json()} for count, part in self.parts]
+        for part, of in zip(parts, self.parts_are, strict=False):
+            part["part"] = of
         return {"name": self.name, "handover": self.handover or None, "detail": self.detail, "parts": parts}

@@ -6,14 +6,16 @@ choices of what the shared buffer keeps. It is no proof: what is best here is th
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
-from itertools import chain, combinations
+from itertools import chain, combinations, product
 from typing import Any
 
 from pebble.schedules.explicit.dataflow import Cores, Dataflow, Face, Flow, Moved, Phase, Stream
 from pebble.units import ceil_div
-from pebble.workloads import Attention, Ffn, Gemm
+from pebble.workloads import Ffn, Gemm, GroupedGemm
+from pebble.workloads.attention import SoftmaxWorkload
 from pebble.workloads.widths import Widths
 
 Cost = Callable[[Moved], Any]
@@ -21,6 +23,8 @@ Cost = Callable[[Moved], Any]
 _EVERY = 16  # numbers of array rows that are all tried; above, one in a few
 PRODUCT = {"C": "output-stationary", "A": "A-stationary", "B": "B-stationary"}
 IN_CHAIN = {"C": "output", "A": "input", "B": "weight"}
+_MANY = 16  # sizes of products that are all searched
+_DIGITS = 4  # of many sizes those are alike that have so many binary digits in common, 12 % at most apart
 _PANELS = 4  # numbers of panels that are tried, each twice the one before
 
 
@@ -125,38 +129,82 @@ def product_face(stays: str, extents: tuple[int, int, int], a: Stream, b: Stream
 
 def gemm_flows(gemm: Gemm, cores: Cores, widths: Widths, cost: Cost) -> list[Flow]:
     """The best output-, A- and B-stationary dataflow of a product, those that fit; partial sums as wide as given."""
-    begins = gemm.out_bytes if gemm.accumulate else 0
-    a, b = Stream("A", widths.read), Stream("B", widths.read)
-    c = Stream("C", partial=widths.partial, written=widths.written, begins=begins)
-    flows = []
-    for stays, name in PRODUCT.items():
-        if best := best_dataflow(product_face(stays, (gemm.m, gemm.n, gemm.k), a, b, c), cores, cost):
-            flows.append(Flow(name, ((1, best),)))
+    return _flows_of_products({gemm: 1}, cores, widths, cost)
+
+
+def grouped_flows(grouped: GroupedGemm, cores: Cores, widths: Widths, cost: Cost) -> list[Flow]:
+    """The same of products that share their widths; and one in which each size has its own, where that is better.
+
+    Products of one size are beside each other, those of different sizes one after the other. Of many sizes those that
+    are about alike have arrays and blocks in common, found for the largest of them.
+    """
+    return _flows_of_products(Counter(grouped.gemms), cores, widths, cost)
+
+
+def _flows_of_products(counts: Mapping[Gemm, int], cores: Cores, widths: Widths, cost: Cost) -> list[Flow]:
+    every, total = [], sum(gemm.multiply_adds * count for gemm, count in counts.items())
+    for stays in PRODUCT:
+        found: dict[int, Dataflow | None] = {}
+        parts = []
+        for gemm, count in counts.items():
+            own = _face_of(stays, gemm, widths, count, total)
+            alike, m = own, gemm.m
+            if len(counts) > _MANY:
+                m = max(other.m for other in counts if _about(other.m) == _about(gemm.m))
+                alike = _face_of(stays, replace(gemm, m=m), widths, 1, total)
+            if m not in found:
+                found[m] = best_dataflow(alike, cores, cost)
+            if (best := found[m]) is not None:
+                block = min(own.p, best.block[0]), min(own.q, best.block[1])
+                parts.append(replace(best, face=own, block=block))
+        if len(parts) == len(counts):
+            every.append((stays, parts))
+    sizes = tuple(f"m={gemm.m}" for gemm in counts) if len(counts) > 1 else ()
+    flows = [Flow(PRODUCT[stays], tuple((1, part) for part in parts), parts_are=sizes) for stays, parts in every]
+    if 1 < len(counts) <= _MANY and flows:
+        start = min(flows, key=lambda flow: cost(flow.moved))
+        mixed = replace(start, name="each size its own")
+        for i, other in product(range(len(counts)), flows):
+            tried = replace(mixed, parts=(*mixed.parts[:i], other.parts[i], *mixed.parts[i + 1 :]))
+            mixed = min(mixed, tried, key=lambda flow: cost(flow.moved))
+        if cost(mixed.moved) < cost(start.moved):
+            flows.append(mixed)
     return flows
 
 
-def attention_flows(attention: Attention, cores: Cores, widths: Widths, cost: Cost) -> list[Flow]:
+def _about(rows: int) -> int:
+    """The same for sizes that are about alike: rows with their last digits, in base two, left out."""
+    small = max(0, rows.bit_length() - _DIGITS)
+    return (rows >> small) << small
+
+
+def _face_of(stays: str, gemm: Gemm, widths: Widths, groups: int, total: int) -> Face:
+    """Of so many equal products; ``total``: multiply-adds of all that there are."""
+    begins = widths.written if gemm.accumulate else 0
+    a, b = Stream("A", widths.read), Stream("B", widths.read)
+    c = Stream("C", partial=widths.partial, written=widths.written, begins=begins)
+    face = replace(product_face(stays, (gemm.m, gemm.n, gemm.k), a, b, c), groups=groups)
+    return replace(face, share=face.multiply_adds / total)
+
+
+def attention_flows(
+    attention: SoftmaxWorkload, key_columns: int, cores: Cores, widths: Widths, cost: Cost
+) -> list[Flow]:
     """The best dataflow in which queries stay with their outputs and softmax state, and that in which keys stay.
 
-    With an online softmax; of a causal mask nothing is left out.
+    With an online softmax; of a causal mask nothing is left out. ``key_columns``: of what comes of each key, with its
+    value.
     """
-    d, e, w = attention.head_dim, attention.value_dim, widths.read
+    (d, e), w = attention.columns, widths.read
     rows, keys, groups = attention.stacked_queries, attention.keys, attention.groups
     state = 2 * widths.hidden  # maximum and sum of a row
     scores = Stream("S", inside=widths.hidden)
     sums = widths.partial * e + state
     queries = Stream("Q and O", d * w, sums, e * widths.written)
-    key = Stream("K and V", read=(d + e) * w)
+    key = Stream("K and V" if key_columns > d else "KV", read=key_columns * w)
     faces = {
         "query-stationary": Face("queries", rows, 1, queries, (Phase(keys, scores, key, d * w + sums, d + e),), groups),
-        "key-stationary": Face(
-            "keys",
-            keys,
-            1,
-            key,
-            (Phase(rows, scores, queries, key.read, d + e),),
-            groups,
-        ),
+        "key-stationary": Face("keys", keys, 1, key, (Phase(rows, scores, queries, key.read, d + e),), groups),
     }
     results = [(name, best_dataflow(face, cores, cost)) for name, face in faces.items()]
     return [Flow(name, ((1, best),)) for name, best in results if best]
@@ -217,6 +265,7 @@ class _Chains:
             else:
                 used = Stream("H", read=w, local=local)
                 face = product_face(stays, (rows, f.d_out, f.hidden), used, self.down, self.y)
+            face = replace(face, share=face.multiply_adds / f.multiply_adds)
             self.found[key] = best_dataflow(face, cores, self.cost)
         return self.found[key]
 

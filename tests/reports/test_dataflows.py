@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import random
 import re
 from collections.abc import Callable
 from fractions import Fraction
@@ -16,10 +17,14 @@ from pebble.cli import main
 from pebble.errors import InputError
 from pebble.models.machine import scratchpad_names
 from pebble.reports.dataflows import DataflowComparison
+from pebble.workloads import LatentAttention
 
 GEMM = pebble.Gemm(2048, 2048, 2048, dtype="fp16")
 FFN = pebble.Ffn(512, 512, 2048, gated=True)
 ATTENTION = pebble.Attention(2048, 2048, 64, heads=8, kv_heads=2)
+BATCH = pebble.GroupedGemm((256,) * 12, 512, 384)
+EXPERTS = pebble.GroupedGemm((512, 3, 70, 3), 512, 384)
+LATENT = LatentAttention(1, 4096, heads=16, batch=4)
 PAGE = Path(__file__).parents[2] / "docs/accelerators.rst"
 
 
@@ -40,13 +45,16 @@ def compared(workload: Any, **where: Any) -> DataflowComparison:
 
 
 @pytest.mark.parametrize("name", scratchpad_names())
-@pytest.mark.parametrize(("workload", "rows"), [(GEMM, 3), (FFN, 10), (ATTENTION, 2)])
+@pytest.mark.parametrize(
+    ("workload", "rows"), [(GEMM, 3), (FFN, 10), (ATTENTION, 2), (BATCH, 3), (EXPERTS, 3), (LATENT, 2)]
+)
 def test_every_row_is_above_what_is_proved(name: str, workload: Any, rows: int) -> None:
     result = compared(workload, gpu=name)
-    assert len(result.rows()) == rows and result.into_cores is not None
+    assert len(result.rows()) in (rows, rows + (workload is EXPERTS))  # each size its own, where that is better
+    assert (result.into_cores is None) == (workload in (BATCH, EXPERTS, LATENT))
     for row in result.rows():
         assert row["off_chip_bytes"] >= result.bound.bytes >= workload.compulsory_bytes
-        assert row["into_cores_bytes"] >= result.into_cores.bytes
+        assert result.into_cores is None or row["into_cores_bytes"] >= result.into_cores.bytes
         assert row["imbalance"] >= 0
         if row["modelled_ms"] is not None:
             assert row["modelled_ms"] * 1e-3 >= result.floor.seconds * (1 - 1e-9) or "off chip" in " ".join(
@@ -55,6 +63,43 @@ def test_every_row_is_above_what_is_proved(name: str, workload: Any, rows: int) 
         for part in row["parts"]:
             assert part["peak_bytes_per_core"] <= result.cores.scratchpad
             assert part["shared_buffer_bytes"] <= result.cores.shared
+
+
+def test_products_of_all_shapes_end_with_an_answer(capsys: pytest.CaptureFixture[str]) -> None:
+    """Fewer rows than cores, k of 1, types without a rate of operations, cores that do not divide anything."""
+    draw = random.Random(7)
+    extents = (1, 2, 3, 7, 16, 31, 100, 129, 513, 1472, 4096)
+    for _ in range(40):
+        m, n, k = (draw.choice(extents) for _ in range(3))
+        words = draw.choice(
+            (
+                f"gemm -m {m} -n {n} -k {k} --accumulate-into",
+                f"gemm -m {m} -n {n} -k {k} --batch {draw.choice((2, 9))}",
+                f"grouped --rows {m},{k} -n {n} -k {k}",
+                f"ffn --tokens {m} --d-model {n} --hidden {k} --gated",
+                f"attention --queries {m} --keys {n} --head-dim {min(k, 256)} --heads 6 --kv-heads 3",
+                f"latent-attention --queries {m} --keys {n} --heads 3",
+            )
+        )
+        where = draw.choice(scratchpad_names())
+        assert main(["time", *words.split(), "--gpu", where, "--dtype", draw.choice(("bf16", "fp32", "fp8"))]) == 0
+        assert "proved bound" in capsys.readouterr().out
+
+
+def test_no_core_is_left_idle_where_the_rate_of_operations_is_not_known() -> None:
+    result = compared(pebble.Gemm(512, 512, 512), gpu="graphcore-gc200")
+    assert "operations" in result.notes[0] and result.rows()[0]["imbalance"] < 0.5
+
+
+def test_blocks_fill_the_cores() -> None:
+    for extent, most in ((4096, 235e6), (8192, 1.21e9)):
+        row = compared(pebble.Gemm(*[extent] * 3), gpu="aws-trainium2").rows()[0]
+        assert row["off_chip_bytes"] < most and row["imbalance"] == 0
+
+
+def test_layers_of_an_array_copy_less() -> None:
+    row = compared(pebble.Gemm(4096, 4096, 4096, dtype="fp16"), gpu="graphcore-gc200").rows()[0]
+    assert row["parts"][0]["layers"] > 1 and row["copied_bytes"] < 1.4e9
 
 
 def test_widths_and_energy_are_those_of_the_machine_file(own: str) -> None:
@@ -153,7 +198,7 @@ def test_questions_about_kernels_refuse_it_in_one_sentence(call: Callable[[], ob
 def test_what_has_no_dataflow_is_refused() -> None:
     with pytest.raises(InputError, match="softmax: got strict"):
         pebble.compare(pebble.Attention(64, 64, 16, softmax="strict"), gpu="google-tpu-v4")
-    with pytest.raises(InputError, match="expected gemm, ffn or attention"):
+    with pytest.raises(InputError, match="expected gemm, grouped, ffn, attention or latent"):
         pebble.compare(pebble.Conv2d(1, 8, 8, 8, 8, 3), gpu="google-tpu-v4")
     with pytest.raises(InputError, match="tile: got it with a machine of scratchpads"):
         pebble.compare(GEMM, gpu="google-tpu-v4", tile="128x128x64")

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pebble.bounds.memories import buffer_lower_bound
+from pebble.bounds.memories import buffer_lower_bound, covers_memories
 from pebble.cdag.products import gemm_dag
 from pebble.families import accounting, family_of
 from pebble.game import BufferModel, Game, Move, Pebbling, replay
@@ -21,7 +21,7 @@ from pebble.schedules.explicit.dataflow import Array, Cores, Dataflow, Face, Pha
 from pebble.schedules.explicit.dataflow_search import product_face
 from pebble.timing.on_cores import arrays_on
 from pebble.units import Size
-from pebble.workloads import Attention, Ffn, Gemm
+from pebble.workloads import Attention, Ffn, Gemm, GroupedGemm, LatentAttention
 from pebble.workloads.widths import Widths
 from tests.schedules.dataflow_replay import check, moved
 
@@ -150,6 +150,13 @@ workloads = st.one_of(
     st.builds(
         lambda q, k, h: Attention(q, k, 4, heads=2 * h, kv_heads=h), *[st.integers(2, 24)] * 2, st.integers(1, 2)
     ),
+    st.builds(LatentAttention, *[st.integers(1, 24)] * 2, st.just(4), st.just(2), st.integers(1, 3), st.integers(1, 2)),
+    st.builds(
+        GroupedGemm,
+        st.lists(st.integers(1, 24), min_size=1, max_size=4).map(tuple),
+        *[st.integers(2, 24)] * 2,
+        accumulate=st.booleans(),
+    ),
 )
 
 
@@ -169,13 +176,12 @@ def test_the_best_are_legal_and_above_the_bounds(workload: Any, net: str | None,
     total = 6 * scratchpad + shared
     capacity = cache_capacity(Size(total, None, f"{total}B"), workload, 4)
     bound = family_of(workload).lower_bound(workload, capacity.elements, False, capacity.memory)
-    into = buffer_lower_bound(
-        accounting(workload), scratchpad // workload.narrowest_bytes, BufferModel("connected", 6, 1)
-    )
+    problem, values = accounting(workload), scratchpad // workload.narrowest_bytes
+    into = buffer_lower_bound(problem, values, BufferModel("connected", 6, 1)).bytes if covers_memories(problem) else 0
     for flow in flows:
         assert flow.moved[:4] == moved(flow.parts)[:4]
         assert bound.bytes <= flow.moved.off_chip
-        assert into.bytes <= flow.moved.into_cores(shared > 0)
+        assert into <= flow.moved.into_cores(shared > 0)
         for _, part in flow.parts:
             assert part.fits
 
@@ -191,6 +197,54 @@ def test_small_choices_of_an_ffn_are_walked_whole() -> None:
                 check(part, Topology(net, 6))
             assert flow.moved.off_chip >= ffn.compulsory_bytes
     assert any(flow.handover.startswith("in the shared buffer") for flow in flows)
+
+
+@pytest.mark.parametrize("net", [None, "mesh-2x3", "all-to-all"])
+@pytest.mark.parametrize(
+    "workload",
+    [
+        GroupedGemm((3, 3, 5, 1), 6, 4),
+        GroupedGemm((4, 4), 3, 5, accumulate=True),
+        GroupedGemm(tuple(range(1, 20)), 3, 2),  # sizes that are alike share their blocks
+        LatentAttention(2, 7, 2, 1, heads=2, batch=2),
+        Attention(1, 9, 2, heads=2, kv_heads=1),
+    ],
+)
+def test_choices_of_groups_and_of_attention_are_walked_whole(workload: Any, net: str | None) -> None:
+    widths = Widths.of(workload, 4)
+    for shared in (0, 700):
+        cores = Cores(
+            6,
+            90,
+            shared,
+            tuple(arrays_on(net or "all-to-all", 6, net is not None, net is not None or shared > 0)),
+            net is not None,
+            1,
+            1,
+        )
+        flows = family_of(workload).dataflows(workload, cores, widths, lambda m: (m.work, m.off_chip, m.hop_bytes))
+        assert len(flows) >= 2
+        for flow in flows:
+            played = [check(part, None if net is None else Topology(net, 6)) for _, part in flow.parts]
+            assert flow.moved.off_chip >= workload.compulsory_bytes
+            assert sum(len(each.done) for each in played) == sum(
+                part.face.groups * part.face.p * part.face.q * part.face.phases[0].r for _, part in flow.parts
+            )
+            assert sum(part.face.multiply_adds for _, part in flow.parts) == workload.multiply_adds
+            assert sum(part.face.share for _, part in flow.parts) == pytest.approx(1)
+
+
+def test_each_size_of_a_group_may_have_a_dataflow_of_its_own() -> None:
+    workload, net = GroupedGemm((1, 40), 12, 12), "mesh-2x3"
+    cores = Cores(6, 150, 0, tuple(arrays_on(net, 6)), True, 1, 1)
+
+    def cost(moved: Any) -> Any:
+        return moved.off_chip + moved.hop_bytes
+
+    *alike, own = family_of(workload).dataflows(workload, cores, Widths.of(workload, 4), cost)
+    assert own.name == "each size its own" and len(alike) == 3
+    assert cost(own.moved) < min(cost(flow.moved) for flow in alike)
+    assert own.detail.startswith("m=1: blocks of ") and "; m=40: " in own.detail
 
 
 @pytest.mark.parametrize("net", ["ring", "mesh-4x5", "all-to-all", "cluster-4"])
