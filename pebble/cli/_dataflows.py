@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 
 from pebble.cli import _output
+from pebble.reports.dataflow_steps import steps_of
 from pebble.reports.dataflows import DataflowComparison
 from pebble.timing.on_cores import TITLES
 from pebble.units import column_of_bytes, format_bytes, format_capacity, format_ratio, format_seconds
@@ -12,8 +13,8 @@ from pebble.units import column_of_bytes, format_bytes, format_capacity, format_
 _INDENT = " " * 17
 
 
-def print_dataflows(result: DataflowComparison) -> None:
-    """The bounds, the best dataflow, then a row for each."""
+def print_dataflows(result: DataflowComparison, explained: int = 0) -> None:
+    """The bounds, the best dataflow, then a row for each; and of so many, the best first, what they do step by step."""
     say, machine, cores, rows = _output.say, result.machine, result.cores, result.rows()
     ways = f"a shared buffer of {format_capacity(cores.shared)}" if cores.shared else "no shared buffer"
     net = f"network {machine.network}" if machine.network else "no stated network between cores"
@@ -40,6 +41,11 @@ def print_dataflows(result: DataflowComparison) -> None:
         say(f"modelled time    {format_seconds(best['modelled_ms'] / 1e3)}, by {TITLES[best['binds']]}")
     print()
     print(_table(result))
+    for flow in result.flows[:explained]:
+        print()
+        say(f"step by step     {flow.name}" + (f"; H is handed over {flow.handover}" if flow.handover else ""))
+        for line in steps_of(flow):
+            say(line.lstrip(), _INDENT + " " * (len(line) - len(line.lstrip())))
     for note in result.notes:
         say(f"note: {note}")
 

@@ -13,6 +13,7 @@ from pebble.families import accounting, family_of
 from pebble.game.buffer_model import BufferModel
 from pebble.models.machine import Machine
 from pebble.reports.capacity import Capacity, chip_capacity
+from pebble.reports.dataflow_steps import steps_of
 from pebble.reports.report import Report
 from pebble.reports.sm_memory import machine_capacities
 from pebble.reports.target import PlaceOptions, Target, read_target
@@ -109,6 +110,7 @@ class DataflowComparison(Report):
             rows.append(
                 {
                     **flow.to_json(),
+                    "steps": steps_of(flow),
                     "off_chip_bytes": moved.off_chip,
                     "shared_bytes": moved.shared,
                     "copied_bytes": moved.copied,

@@ -6,6 +6,7 @@ import json
 import random
 import re
 from collections.abc import Callable
+from dataclasses import replace
 from fractions import Fraction
 from pathlib import Path
 from typing import Any
@@ -177,6 +178,52 @@ def test_buffers_of_scratchpads_take_no_tile_and_any_network() -> None:
     assert len(pebble.compare(GEMM, gpu="tenstorrent-n150", buffers="sm-local", sms=5).rows()) == 4
     strict = pebble.Attention(256, 256, 64, softmax="strict")
     assert len(pebble.compare(strict, gpu="tenstorrent-n150", buffers="sm-local").rows()) == 1
+
+
+def in_bytes(text: str) -> float:
+    """Of ``33.6 MB``."""
+    number, unit = text.replace(",", "").split()
+    return float(number) * {"B": 1, "kB": 1e3, "MB": 1e6, "GB": 1e9}[unit]
+
+
+@pytest.mark.parametrize("name", scratchpad_names())
+@pytest.mark.parametrize("workload", [GEMM, replace(GEMM, accumulate=True), FFN, ATTENTION, BATCH, EXPERTS, LATENT])
+def test_the_steps_of_a_dataflow_add_up_to_what_it_moves(name: str, workload: Any) -> None:
+    for row in compared(workload, gpu=name).rows():
+        text = "; ".join(line for line in row["steps"] if not line.startswith("held"))
+        size = r"([\d,.]+ [kMG]?B)"
+        told = sum(map(in_bytes, re.findall(rf"off chip[^;]*?, {size}", text)))
+        times = row["parts"][0]["times"]
+        if times == 1:
+            assert told == pytest.approx(row["off_chip_bytes"], rel=0.03)
+            copies = sum(map(in_bytes, re.findall(rf"from (?:core to core|layer to layer)[^;]*?, {size}", text)))
+            assert copies == pytest.approx(row["copied_bytes"], rel=0.03)
+        assert all(part["peak_bytes_per_core"] for part in row["parts"]) and "held at most" in " ".join(row["steps"])
+
+
+@pytest.mark.parametrize("command", ["compare", "time"])
+def test_explain_tells_the_steps(command: str, capsys: pytest.CaptureFixture[str]) -> None:
+    asked = "gemm -m 4096 -n 4096 -k 4096 --gpu tenstorrent-n150"
+    words = [command, *asked.split()]
+    for more, count in (([], 0), (["--explain"], 1), (["--explain", "--all"], 3)):
+        assert main([*words, *more]) == 0
+        text = capsys.readouterr().out
+        assert text.count("step by step") == count
+        assert ("A: from off chip once, 33.6 MB; from core to core 7 times, 1 hop each, 234.9 MB" in text) == (
+            count > 0
+        )
+
+
+def test_its_page(tmp_path: Path) -> None:
+    for number, workload in enumerate((FFN, EXPERTS, GEMM)):
+        result = compared(workload, gpu=("google-tpu-v4", "graphcore-gc200", "aws-trainium2")[number])
+        path = tmp_path / f"{number}.json"
+        path.write_text(json.dumps(result.to_dict()))
+        page = pebble.report(path)
+        assert page.sections == {"gap": 1} and result.machine.name in page.html
+        for row in result.rows():
+            assert row["name"] in page.html and row["detail"][:300] in page.html
+            assert f"{row['copied_bytes'] / 1e6:,.1f} MB from core to core" in page.html or not row["copied_bytes"]
 
 
 CALLS: list[Callable[[], object]] = [
