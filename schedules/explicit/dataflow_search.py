@@ -168,7 +168,8 @@ def _flows_of_products(counts: Mapping[Gemm, int], cores: Cores, widths: Widths,
             tried = replace(mixed, parts=(*mixed.parts[:i], other.parts[i], *mixed.parts[i + 1 :]))
             mixed = min(mixed, tried, key=lambda flow: cost(flow.moved))
         if cost(mixed.moved) < cost(start.moved):
-            flows.append(mixed)
+            told = (f"{size}, {part.face.stays} stays" for size, (_, part) in zip(sizes, mixed.parts, strict=True))
+            flows.append(replace(mixed, parts_are=tuple(told)))
     return flows
 
 

@@ -244,7 +244,9 @@ def test_each_size_of_a_group_may_have_a_dataflow_of_its_own() -> None:
     *alike, own = family_of(workload).dataflows(workload, cores, Widths.of(workload, 4), cost)
     assert own.name == "each size its own" and len(alike) == 3
     assert cost(own.moved) < min(cost(flow.moved) for flow in alike)
-    assert own.detail.startswith("m=1: blocks of ") and "; m=40: " in own.detail
+    one, many = (part.face.stays for _, part in own.parts)
+    assert one != many
+    assert own.detail.startswith(f"m=1, {one} stays: blocks of ") and f"; m=40, {many} stays: " in own.detail
 
 
 @pytest.mark.parametrize("net", ["ring", "mesh-4x5", "all-to-all", "cluster-4"])
