@@ -228,7 +228,7 @@ def check(flow: Dataflow, net: Topology | None) -> Replay:
     assert len(played.done) == face.groups * face.p * face.q * sum(phase.r for phase in face.phases)
     assert not any(played.held.values())
     assert played.moved == flow.moved[:4] and played.sent == flow.sent
-    assert played.peak <= flow.peak_bytes
+    assert played.peak == flow.peak_bytes or (flow.cores.stages > 1 and played.peak < flow.peak_bytes)
     assert played.buffer_peak <= flow.buffer_bytes or not flow.cores.shared
     assert max(played.work.values()) * flow.cores.count <= flow.work * face.multiply_adds * (1 + 1e-9)
     return played
