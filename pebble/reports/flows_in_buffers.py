@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from pebble.errors import InputError
 from pebble.families import family_of
 from pebble.schedules.explicit.parallel import OnSms
-from pebble.timing.on_cores import cores_of
+from pebble.timing.on_cores import cores_of, unevenness
 from pebble.workloads.widths import Widths
 
 if TYPE_CHECKING:
@@ -18,8 +18,8 @@ if TYPE_CHECKING:
     from pebble.schedules.explicit.dataflow import Flow, Moved
     from pebble.workloads.workload import Workload
 
-TOLERANCE = 0.05
-"""Work of the busiest core above the mean that still counts as balanced, as for other schedules on several SMs."""
+TOLERANCE = 0.1
+"""Work of the busiest core above the mean that still counts as balanced: sides of blocks are multiples of a step."""
 
 
 @dataclass(frozen=True)
@@ -111,7 +111,7 @@ def flows_in_buffers(
 
     def cost(moved: Moved) -> tuple[float, ...]:
         crossing = moved.shared if cores.shared else moved.off_chip
-        return max(moved.work, 1 + TOLERANCE), crossing + omega * moved.hop_bytes, moved.off_chip
+        return unevenness(moved.work, TOLERANCE), crossing + omega * moved.hop_bytes, moved.off_chip
 
     try:
         cores = cores_of(machine, buffers)

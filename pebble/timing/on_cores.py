@@ -6,7 +6,7 @@ The time is the longest of these, as if all of it overlapped: modelled, from wid
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from math import isqrt
+from math import ceil, isqrt, log2
 
 from pebble.errors import InputError
 from pebble.game.buffer_model import BufferModel, Topology
@@ -162,6 +162,14 @@ def _width(machine: Machine, key: str) -> float | None:
     return None if quantity is None else float(quantity.base)
 
 
+def unevenness(work: float, accepted: float) -> int:
+    """0 where the busiest core has at most so much more than the mean; one more each time that doubles.
+
+    In steps, for what spreads work a little better may move far more.
+    """
+    return max(0, ceil(log2((work - 1) / accepted))) if work > 1 + accepted else 0
+
+
 def cost_on_cores(machine: Machine, workload: Workload) -> Cost:
     """What a search makes small: time, then bytes off chip, then the others; where the way off chip has no known width,
     bytes there come first. Where the rate of operations has none, cores must not be left idle to move less.
@@ -172,7 +180,7 @@ def cost_on_cores(machine: Machine, workload: Workload) -> Cost:
 
     def cost(moved: Moved) -> tuple[float, ...]:
         longest = max(_seconds(rates, workload, moved).values(), default=0.0)
-        enough = (0.0 if even else max(moved.work, 1 + _UNEVEN), max(longest, (1 + _ALIKE) * moved.share * even))
+        enough = (0 if even else unevenness(moved.work, _UNEVEN), max(longest, (1 + _ALIKE) * moved.share * even))
         others = (moved.shared + moved.hop_bytes, longest)
         return (*enough, moved.off_chip, *others) if off_chip_known else (moved.off_chip, *enough, *others)
 

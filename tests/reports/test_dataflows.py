@@ -18,6 +18,9 @@ from pebble.cli import main
 from pebble.errors import InputError
 from pebble.models.machine import scratchpad_names
 from pebble.reports.dataflows import DataflowComparison
+from pebble.reports.target import read_target
+from pebble.schedules.explicit.dataflow import Moved
+from pebble.timing.on_cores import cost_on_cores, seconds_on_cores
 from pebble.workloads import LatentAttention
 
 GEMM = pebble.Gemm(2048, 2048, 2048, dtype="fp16")
@@ -167,6 +170,38 @@ def test_dataflows_stand_beside_the_bound_of_several_memories(name: str, workloa
             assert row["cost_bytes"] >= document["lower_bound"]["bytes"]
             assert row["from_other_sms_bytes"] == 0 or omega is not None
             assert row["to_l2_bytes"] >= sum(o.elements * workload.out_bytes for o in workload.operands if o.written)
+
+
+def test_hops_are_paid_for_and_work_is_spread_within_reason() -> None:
+    workload = pebble.Gemm(2048, 2048, 2048)
+    costs = {}
+    for omega in ("1/100", "1/4", "2"):
+        result = pebble.compare(workload, gpu="tenstorrent-n150", buffers="connected", topology="ring", omega=omega)
+        (row,) = (row for row in result.rows() if row["name"] == "output-stationary")
+        crossing = row["from_l2_bytes"] + row["to_l2_bytes"]
+        assert row["cost_bytes"] == pytest.approx(float(crossing + row["hop_bytes"] * Fraction(omega)))
+        assert row["imbalance"] < 0.1 and row["cost_bytes"] < 160e6
+        costs[omega] = row["hop_bytes"]
+    assert costs["1/100"] > costs["1/4"] > costs["2"]
+    own = pebble.Gemm(4096, 4096, 4096)
+    far = pebble.compare(own, gpu="graphcore-gc200", buffers="connected", topology="mesh-32x46").rows()
+    assert all(row["hop_bytes"] >= row["from_other_sms_bytes"] for row in far)
+
+
+def test_a_part_of_a_workload_has_its_share_of_the_operations() -> None:
+    machine = read_target(gpu="aws-trainium2").machine
+    assert machine is not None
+    seconds = [seconds_on_cores(machine, GEMM, Moved(0, 0, 0, 0, 1.0, share))["operations"] for share in (1.0, 0.25)]
+    assert seconds[0] == 4 * seconds[1]
+    cost = cost_on_cores(machine, GEMM)
+    few, more = Moved(1000, 0, 0, 0, 1.0, 1e-9), Moved(2000, 0, 0, 0, 1.0, 1e-9)
+    assert cost(few)[1] < cost(more)[1]  # so small a part takes as long as its bytes
+
+
+def test_a_row_that_goes_no_way_of_known_width_has_no_time(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["time", "gemm", "-m", "1", "-n", "1", "-k", "16", "--gpu", "graphcore-gc200"]) == 0
+    rows = re.findall(r"^\S+-stationary .*", capsys.readouterr().out, re.MULTILINE)
+    assert len(rows) == 3 and sum(" - " in row for row in rows) == 2
 
 
 def test_buffers_of_scratchpads_take_no_tile_and_any_network() -> None:

@@ -234,6 +234,29 @@ def test_choices_of_groups_and_of_attention_are_walked_whole(workload: Any, net:
             assert sum(part.face.share for _, part in flow.parts) == pytest.approx(1)
 
 
+def test_sizes_that_are_alike_share_blocks_and_are_walked_whole() -> None:
+    workload = GroupedGemm((*range(1, 17), 33, 34, 35), 3, 2)
+    cores = Cores(6, 4000, 0, tuple(arrays_on("ring", 6)), True, 1, 1)
+    for flow in family_of(workload).dataflows(
+        workload, cores, Widths.of(workload, 4), lambda m: m.off_chip + m.hop_bytes
+    ):
+        blocks = [part.block for _, part in flow.parts[-3:]]
+        assert all(part.block[0] <= part.face.p and part.block[1] <= part.face.q for _, part in flow.parts)
+        assert len({part.array for _, part in flow.parts[-3:]}) == 1, blocks
+        for _, part in flow.parts:
+            check(part, Topology("ring", 6))
+
+
+@pytest.mark.parametrize("stays", ["A", "B", "C"])
+def test_layers_that_are_far_apart(stays: str) -> None:
+    layered = Array(1, 2, 1, 1, ((0, 1, 2, 3, 4, 5),), 3, 2)
+    for begins in (0, 2):
+        flow = Dataflow(
+            product(stays, (2, 4, 5), begins=begins), Cores(6, 10**6, 0, (layered,), True, 1, 1), layered, (2, 2)
+        )
+        assert check(flow, Topology("ring", 6)).hops > flow.moved.copied
+
+
 def test_each_size_of_a_group_may_have_a_dataflow_of_its_own() -> None:
     workload, net = GroupedGemm((1, 40), 12, 12), "mesh-2x3"
     cores = Cores(6, 150, 0, tuple(arrays_on(net, 6)), True, 1, 1)
