@@ -11,6 +11,10 @@ _MOST_PARTS = 4
 def steps_of(flow: Flow) -> list[str]:
     """The steps of a dataflow, of several parts one after the other; every count is exact."""
     lines = []
+    if flow.beside:
+        lines.append(
+            f"{flow.beside:,} arrays of cores work side by side, each on one part at a time, the longest first"
+        )
     for number, (times, part) in enumerate(flow.parts[:_MOST_PARTS]):
         if len(flow.parts) > 1:
             of = flow.parts_are[number] if flow.parts_are else f"part {number + 1} of {len(flow.parts)}"

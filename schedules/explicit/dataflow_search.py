@@ -12,7 +12,7 @@ from dataclasses import replace
 from itertools import chain, combinations, product
 from typing import Any
 
-from pebble.schedules.explicit.dataflow import Cores, Dataflow, Face, Flow, Moved, Phase, Stream
+from pebble.schedules.explicit.dataflow import Array, Cores, Dataflow, Face, Flow, Moved, Phase, Stream
 from pebble.units import ceil_div
 from pebble.workloads import Ffn, Gemm, GroupedGemm
 from pebble.workloads.attention import SoftmaxWorkload
@@ -135,42 +135,73 @@ def gemm_flows(gemm: Gemm, cores: Cores, widths: Widths, cost: Cost) -> list[Flo
 def grouped_flows(grouped: GroupedGemm, cores: Cores, widths: Widths, cost: Cost) -> list[Flow]:
     """The same of products that share their widths; and one in which each size has its own, where that is better.
 
-    Products of one size are beside each other, those of different sizes one after the other. Of many sizes those that
-    are about alike have arrays and blocks in common, found for the largest of them.
+    Products of one size are beside each other, those of different sizes one after the other on all cores, or side by
+    side on arrays of few. Of many sizes those that are about alike have blocks in common, found for the largest.
     """
     return _flows_of_products(Counter(grouped.gemms), cores, widths, cost)
 
 
 def _flows_of_products(counts: Mapping[Gemm, int], cores: Cores, widths: Widths, cost: Cost) -> list[Flow]:
-    every, total = [], sum(gemm.multiply_adds * count for gemm, count in counts.items())
-    for stays in PRODUCT:
-        found: dict[int, Dataflow | None] = {}
-        parts = []
-        for gemm, count in counts.items():
-            own = _face_of(stays, gemm, widths, count, total)
-            alike, m = own, gemm.m
-            if len(counts) > _MANY:
-                m = max(other.m for other in counts if _about(other.m) == _about(gemm.m))
-                alike = _face_of(stays, replace(gemm, m=m), widths, 1, total)
-            if m not in found:
-                found[m] = best_dataflow(alike, cores, cost)
-            if (best := found[m]) is not None:
-                block = min(own.p, best.block[0]), min(own.q, best.block[1])
-                parts.append(replace(best, face=own, block=block))
-        if len(parts) == len(counts):
-            every.append((stays, parts))
     sizes = tuple(f"m={gemm.m}" for gemm in counts) if len(counts) > 1 else ()
-    flows = [Flow(PRODUCT[stays], tuple((1, part) for part in parts), parts_are=sizes) for stays, parts in every]
-    if 1 < len(counts) <= _MANY and flows:
-        start = min(flows, key=lambda flow: cost(flow.moved))
-        mixed = replace(start, name="each size its own")
-        for i, other in product(range(len(counts)), flows):
-            tried = replace(mixed, parts=(*mixed.parts[:i], other.parts[i], *mixed.parts[i + 1 :]))
-            mixed = min(mixed, tried, key=lambda flow: cost(flow.moved))
-        if cost(mixed.moved) < cost(start.moved):
+    flows, in_turn = [], []
+    for stays, name in PRODUCT.items():
+        tried = []
+        if parts := _parts_of(stays, counts, cores, widths, cost):
+            in_turn.append(Flow(name, tuple((1, part) for part in parts), parts_are=sizes))
+            tried.append(in_turn[-1])
+        for array in _beside(cores) if len(counts) > 1 else ():
+            alone = replace(cores, arrays=(replace(array, cores=array.cores[:1]),))
+            if parts := _parts_of(stays, counts, alone, widths, cost, beside=True):
+                of_counts = tuple(zip(counts.values(), parts, strict=True))
+                tried.append(Flow(name, of_counts, parts_are=sizes, beside=len(array.cores)))
+        if tried:
+            flows.append(min(tried, key=lambda flow: cost(flow.moved)))
+    if 1 < len(counts) <= _MANY and in_turn:
+        start = mixed = replace(min(in_turn, key=lambda flow: cost(flow.moved)), name="each size its own")
+        for i, other in product(range(len(counts)), in_turn):
+            changed = replace(mixed, parts=(*mixed.parts[:i], other.parts[i], *mixed.parts[i + 1 :]))
+            mixed = min(mixed, changed, key=lambda flow: cost(flow.moved))
+        if cost(mixed.moved) < min(cost(flow.moved) for flow in (start, *flows)):
             told = (f"{size}, {part.face.stays} stays" for size, (_, part) in zip(sizes, mixed.parts, strict=True))
             flows.append(replace(mixed, parts_are=tuple(told)))
     return flows
+
+
+def _parts_of(
+    stays: str, counts: Mapping[Gemm, int], cores: Cores, widths: Widths, cost: Cost, beside: bool = False
+) -> list[Dataflow] | None:
+    """The best dataflow of each size, or of each product where they are side by side; None where one does not fit."""
+    found: dict[int, Dataflow | None] = {}
+    parts, total = [], sum(gemm.multiply_adds * count for gemm, count in counts.items())
+    for gemm, count in counts.items():
+        own = _face_of(stays, gemm, widths, 1 if beside else count, total)
+        alike, m = own, gemm.m
+        if len(counts) > _MANY:
+            m = max(other.m for other in counts if _about(other.m) == _about(gemm.m))
+            alike = _face_of(stays, replace(gemm, m=m), widths, 1, total)
+        if m not in found:
+            found[m] = best_dataflow(alike, cores, cost)
+        if (best := found[m]) is None:
+            return None
+        block = min(own.p, best.block[0]), min(own.q, best.block[1])
+        parts.append(replace(best, face=own, block=block))
+    return parts
+
+
+def _beside(cores: Cores) -> list[Array]:
+    """Arrays for products that are side by side: of each power of two of cores the one that is nearest to a square.
+
+    Not with a shared buffer, whose room such products would share out in ways that are not counted.
+    """
+    best: dict[int, Array] = {}
+    for array in cores.arrays:
+        size = array.rows * array.cols
+        alike = best.get(size)
+        if array.layers > 1 or len(array.cores) < 2 or size & (size - 1):
+            continue
+        if alike is None or array.rows + array.cols < alike.rows + alike.cols:
+            best[size] = array
+    return [] if cores.shared else list(best.values())
 
 
 def _about(rows: int) -> int:
