@@ -19,7 +19,9 @@ from pebble.workloads.workload import Workload
 TITLES = {"operations": "operations", "off_chip": "off chip", "shared": "shared buffer", "network": "network"}
 _NETS = "all-to-all, ring, mesh-RxC or cluster-C"
 _MOST_LINES = 64  # arrays in a line beside each other
-_MOST_LAYERS = 8  # of an array; in a ring or a mesh the way between layers costs more than they save
+_MOST_LAYERS = (
+    8  # of an array; in a ring, and of rectangles in a mesh, the way between layers costs more than they save
+)
 _MOST_IDLE = 0.25  # of the cores that an array in a mesh leaves idle
 _ALIKE = 0.03  # a time so close to that of operations spread evenly is as good, and bytes decide
 _UNEVEN = 0.25  # where the rate of operations is not known, work of the busiest core above the mean that is accepted
@@ -100,7 +102,7 @@ def _shapes(count: int, most_lines: int = _MOST_LINES) -> list[tuple[int, int]]:
 
 
 def _in_mesh(rows: int, cols: int) -> Iterator[Array]:
-    """Rectangles, both ways round, and lines that wind through the mesh."""
+    """Rectangles, both ways round, as rows and columns or as layers of lines; and lines that wind through the mesh."""
     for a in range(1, rows + 1):
         for b in range(1, cols + 1):
             pieces = [
@@ -109,9 +111,13 @@ def _in_mesh(rows: int, cols: int) -> Iterator[Array]:
                 for left in range(0, cols - b + 1, b)
             ]
             if len(pieces) * a * b >= (1 - _MOST_IDLE) * rows * cols:
-                yield Array(a, b, 1, 1, tuple(tuple(core for row in piece for core in row) for piece in pieces))
+                straight = tuple(tuple(core for row in piece for core in row) for piece in pieces)
                 turned = tuple(tuple(piece[i][j] for j in range(b) for i in range(a)) for piece in pieces)
-                yield Array(b, a, 1, 1, turned)
+                for line, layers, order in ((b, a, straight), (a, b, turned)):
+                    yield Array(layers, line, 1, 1, order)
+                    if 1 < layers <= _MOST_LAYERS:
+                        yield Array(line, 1, 1, 1, order, layers, 1)
+                        yield Array(1, line, 1, 1, order, layers, 1)
     snake = [i * cols + (j if i % 2 == 0 else cols - 1 - j) for i in range(rows) for j in range(cols)]
     for length in {side for shape in _shapes(rows * cols) if 1 in shape for side in shape}:
         pieces_of = tuple(tuple(snake[i : i + length]) for i in range(0, len(snake) - length + 1, length))
