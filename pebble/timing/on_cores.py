@@ -19,9 +19,7 @@ from pebble.workloads.workload import Workload
 TITLES = {"operations": "operations", "off_chip": "off chip", "shared": "shared buffer", "network": "network"}
 _NETS = "all-to-all, ring, mesh-RxC or cluster-C"
 _MOST_LINES = 64  # arrays in a line beside each other
-_MOST_LAYERS = (
-    8  # of an array; in a ring, and of rectangles in a mesh, the way between layers costs more than they save
-)
+_MOST_LAYERS = 8  # of an array
 _MOST_IDLE = 0.25  # of the cores that an array in a mesh leaves idle
 _ALIKE = 0.03  # a time so close to that of operations spread evenly is as good, and bytes decide
 _UNEVEN = 0.25  # where the rate of operations is not known, work of the busiest core above the mean that is accepted
