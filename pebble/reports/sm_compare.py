@@ -194,9 +194,8 @@ def compare_sms(
         raise InputError("--energy: got it with buffers of a machine of scratchpads; leave out --buffers and --level.")
     model = read_buffers(buffers.buffers, read_sms(sms, target), buffers.omega, buffers.topology, target.machine)
     if model.memories == 1:
-        raise InputError(
-            f"compare: got --buffers {model.kind}, expected sm-local or connected: no SM has a pooled memory."
-        )
+        why = in_words(target.machine, "no SM has a pooled memory")
+        raise InputError(f"compare: got --buffers {model.kind}, expected sm-local or connected: {why}.")
     if target.machine is not None and target.machine.explicit:
         refuse("a machine of scratchpads", {"tile": tile})
     capacity, _ = sm_capacity(target, workload)

@@ -16,12 +16,14 @@ import pytest
 import pebble
 from pebble.cli import main
 from pebble.errors import InputError
+from pebble.game.buffer_model import Topology
 from pebble.models.machine import scratchpad_names
 from pebble.reports.dataflows import DataflowComparison
 from pebble.reports.target import read_target
 from pebble.schedules.explicit.dataflow import Moved
 from pebble.timing.on_cores import cost_on_cores, seconds_on_cores
 from pebble.workloads import LatentAttention
+from tests.schedules.dataflow_replay import check
 
 GEMM = pebble.Gemm(2048, 2048, 2048, dtype="fp16")
 FFN = pebble.Ffn(512, 512, 2048, gated=True)
@@ -213,6 +215,28 @@ def test_buffers_of_scratchpads_take_no_tile_and_any_network() -> None:
     assert len(pebble.compare(GEMM, gpu="tenstorrent-n150", buffers="sm-local", sms=5).rows()) == 4
     strict = pebble.Attention(256, 256, 64, softmax="strict")
     assert len(pebble.compare(strict, gpu="tenstorrent-n150", buffers="sm-local").rows()) == 1
+
+
+@pytest.mark.parametrize("name", scratchpad_names())
+@pytest.mark.parametrize(
+    "workload",
+    [
+        pebble.Gemm(33, 20, 18, accumulate=True),
+        pebble.Ffn(20, 6, 33, gated=True),
+        pebble.Attention(3, 40, 4, heads=6, kv_heads=3),
+        pebble.GroupedGemm((5, 17, 5, 1), 18, 6),
+        LatentAttention(2, 35, 4, 2, heads=9, batch=2),
+    ],
+)
+def test_what_is_shown_is_what_a_walk_of_the_machine_counts(name: str, workload: Any) -> None:
+    result = compared(workload, gpu=name)
+    machine, net = result.machine, result.machine.network
+    for flow, row in zip(result.flows, result.rows(), strict=True):
+        played = [(n, check(part, Topology(net, machine.sms) if net else None)) for n, part in flow.parts]
+        for i, key in enumerate(("off_chip_bytes", "shared_bytes", "copied_bytes", "hop_bytes")):
+            assert row[key] == sum(n * walk.moved[i] for n, walk in played)
+        done = sum(n * sum(walk.work.values()) for n, walk in played)
+        assert done == sum(n * part.face.multiply_adds for n, part in flow.parts) == workload.multiply_adds
 
 
 def in_bytes(text: str) -> float:
