@@ -89,10 +89,14 @@ class Replay:
                     self.held[core][g, i, j] = phase.cell
             share = -(-phase.r // len(layers))
             for low in range(0, share, cores.step):
+                new: set[Any] = set()
                 for layer, blocks in enumerate(layers):
                     first = layer * share + low
                     last = min(phase.r, layer * share + min(share, low + cores.step))
-                    self.slices(g, number, phase, range(first, last), blocks)
+                    self.slices(g, number, phase, range(first, last), blocks, new)
+                for key in new:  # what only passed through the buffer
+                    if (number, key[1]) not in self.flow.kept:
+                        self.buffer.pop(key, None)
         for number, blocks in enumerate(layers):
             after = layers[number + 1] if number + 1 < len(layers) else None
             for at, (core, rows, cols) in blocks.items():
@@ -139,10 +143,9 @@ class Replay:
         self.copied += size
         self.hops += size * hops
 
-    def slices(self, g: int, number: int, phase: Phase, rs: range, blocks: Blocks) -> None:
+    def slices(self, g: int, number: int, phase: Phase, rs: range, blocks: Blocks, new: set[Any]) -> None:
         """Slices that come together: along a line of the array core by core, products on the way."""
         f = self.flow
-        new: set[Any] = set()
         for (a, b), (core, rows, cols) in sorted(blocks.items()):
             for side, stream, xs, before in (
                 ("p", phase.along_p, rows, (a, b - 1)),
@@ -169,9 +172,6 @@ class Replay:
                 if not (after in blocks and f.cores.network):
                     for x, r in product(xs, rs):
                         self.leave((number, side, g, x, r), stream, core)
-        for key in new:  # what only passed through the buffer
-            if (number, key[1]) not in f.kept:
-                self.buffer.pop(key, None)
 
     def arrive(self, key: Any, stream: Stream, size: int, core: int, source: int | None, new: set[Any]) -> None:
         at = (key[3], key[4])
