@@ -87,7 +87,7 @@ def buffer_answer(
         return BufferAnswer(lower, balanced, single.elements, single.bytes, name, None)
     omega = buffers.omega
     if balanced_flows := [each for each in others if each.imbalance <= max(TOLERANCE, schedule.imbalance)]:
-        schedule = min(schedule, *balanced_flows, key=lambda each: each.cost_bytes(omega))
+        schedule = min(schedule, *balanced_flows, key=lambda each: each.cost_elements(omega))  # as the gap is counted
     elements, total = ceil(schedule.cost_elements(omega)), ceil(schedule.cost_bytes(omega))
     return BufferAnswer(lower, balanced, elements, total, schedule.name, schedule)
 

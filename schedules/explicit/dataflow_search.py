@@ -173,11 +173,12 @@ def _parts_of(
     """The best dataflow of each size, or of each product where they are side by side; None where one does not fit."""
     found: dict[int, Dataflow | None] = {}
     parts, total = [], sum(gemm.multiply_adds * count for gemm, count in counts.items())
+    longest = {_about(m): m for m in sorted(gemm.m for gemm in counts)}
     for gemm, count in counts.items():
         own = _face_of(stays, gemm, widths, 1 if beside else count, total)
         alike, m = own, gemm.m
         if len(counts) > _MANY:
-            m = max(other.m for other in counts if _about(other.m) == _about(gemm.m))
+            m = longest[_about(gemm.m)]
             alike = _face_of(stays, replace(gemm, m=m), widths, 1, total)
         if m not in found:
             found[m] = best_dataflow(alike, cores, cost)
