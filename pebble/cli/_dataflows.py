@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 
 from pebble.cli import _output
+from pebble.reports.dataflow_steps import steps_of
 from pebble.reports.dataflows import DataflowComparison
 from pebble.timing.on_cores import TITLES
 from pebble.units import column_of_bytes, format_bytes, format_capacity, format_ratio, format_seconds
@@ -12,8 +13,8 @@ from pebble.units import column_of_bytes, format_bytes, format_capacity, format_
 _INDENT = " " * 17
 
 
-def print_dataflows(result: DataflowComparison) -> None:
-    """The bounds, the best dataflow, then a row for each."""
+def print_dataflows(result: DataflowComparison, explained: int = 0) -> None:
+    """The bounds, the best dataflow, then a row for each; and of so many, the best first, what they do step by step."""
     say, machine, cores, rows = _output.say, result.machine, result.cores, result.rows()
     ways = f"a shared buffer of {format_capacity(cores.shared)}" if cores.shared else "no shared buffer"
     net = f"network {machine.network}" if machine.network else "no stated network between cores"
@@ -40,8 +41,18 @@ def print_dataflows(result: DataflowComparison) -> None:
         say(f"modelled time    {format_seconds(best['modelled_ms'] / 1e3)}, by {TITLES[best['binds']]}")
     print()
     print(_table(result))
+    for flow in result.flows[:explained]:
+        print()
+        say(f"step by step     {flow.name}" + (f"; H is handed over {flow.handover}" if flow.handover else ""))
+        for line in steps_of(flow):
+            say(line.lstrip(), _INDENT + " " * (len(line) - len(line.lstrip())))
     for note in result.notes:
         say(f"note: {note}")
+
+
+def _short_time(milliseconds: float | None, longest: float) -> str:
+    """In the unit of the longest; a dash where nothing goes a way whose width is known."""
+    return "-" if milliseconds is None else format_seconds(milliseconds / 1e3, longest).split()[0]
 
 
 def _table(result: DataflowComparison) -> str:
@@ -58,7 +69,7 @@ def _table(result: DataflowComparison) -> str:
             f"{row['ratio_to_lower_bound']:.2f}",
             *([f"{row['shared_bytes'] / scale:,.1f}"] if cores.shared else []),
             *([f"{row[key] / scale:,.1f}" for key in ("copied_bytes", "hop_bytes")] if machine.network else []),
-            *([format_seconds(row["modelled_ms"] / 1e3, longest).split()[0]] if longest else []),
+            *([_short_time(row["modelled_ms"], longest)] if longest else []),
             f"{row['joules']:.3g}",
             *([f"{row['ratio_into_cores']:.2f}"] if row["ratio_into_cores"] is not None else []),
             f"{row['imbalance']:.0%}",

@@ -63,15 +63,18 @@ def print_sm_comparison(result: SmComparison) -> None:
     say(f"proved bound     {format_bytes(document['lower_bound']['bytes'])}: however the work is split")
     say(f"balanced bound   {format_bytes(document['balanced_bound']['bytes'])}: no SM does more than its share")
     least = document["schedules"][0]
+    what = least["schedule"].removeprefix(f"{least['name']}, ")
     say(
-        f"least cost       {format_bytes(least['cost_bytes'])}: {least['name']} ({least['schedule']}); the "
+        f"least cost       {format_bytes(least['cost_bytes'])}: {least['name']} ({what}); the "
         f"busiest SM does {least['imbalance']:.1%} above the mean"
     )
     print()
+    far = any(row["hop_bytes"] != row["from_other_sms_bytes"] for row in document["schedules"])
+    keys = ("from_l2_bytes", "from_other_sms_bytes", *(["hop_bytes"] if far else []), "to_l2_bytes", "cost_bytes")
     rows = [
         [
             row["name"],
-            *(_mb(row[key]) for key in ("from_l2_bytes", "from_other_sms_bytes", "to_l2_bytes", "cost_bytes")),
+            *(_mb(row[key]) for key in keys),
             _mb(row["from_l2_bytes_per_sm"] + row["from_other_sms_bytes_per_sm"]),
             f"{row['imbalance']:.1%}",
             f"{row['ratio_to_lower_bound']:.2f}",
@@ -79,7 +82,8 @@ def print_sm_comparison(result: SmComparison) -> None:
         ]
         for row in document["schedules"]
     ]
-    heads = ["schedule", "L2 to SM MB", "SM to SM MB", "to L2 MB", "cost MB", "into an SM MB", "imbalance", "x bound"]
+    heads = ["schedule", "L2 to SM MB", "SM to SM MB", *(["MB x hops"] if far else []), "to L2 MB", "cost MB"]
+    heads += ["into an SM MB", "imbalance", "x bound"]
     heads += ["joules"] * (result.table is not None)
     heads = [in_words(result.machine, head) for head in heads]
     print(_output.table(heads, rows, keep=("cost MB", "imbalance", "x bound", "joules")))

@@ -14,7 +14,8 @@ examples:
   pebble compare gemm -m 8192 -n 8192 -k 8192 --gpu h200-sxm-141gb --buffers connected --topology cluster-16
   pebble compare ffn --tokens 4096 --d-model 4096 --hidden 11008 --gpu google-tpu-v4
 
-On a machine of scratchpads (no GPU) dataflows are compared: what stays in the cores, per product of a chain.
+On a machine of scratchpads (no GPU) dataflows are compared: what stays in the cores, per product of a chain. There
+--explain tells what the best does step by step, with --all what each does; --buffers what each costs between cores.
 """
 
 from __future__ import annotations
@@ -73,7 +74,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--all", action="store_true", help="every schedule, with what else it moves: free-running, through one LRU"
     )
-    parser.add_argument("--explain", action="store_true", help="all bounds, the floor on time, and notes")
+    parser.add_argument(
+        "--explain",
+        action="store_true",
+        help="all bounds, the floor on time, and notes; of a dataflow what it does step by step",
+    )
     add_machine_arguments(parser)
     add_accumulate_argument(parser)
     add_kernel_arguments(parser)
@@ -121,7 +126,7 @@ def run(args: argparse.Namespace) -> int:
     elif isinstance(result, ExactComparison):
         print_exact(result)
     elif isinstance(result, DataflowComparison):
-        print_dataflows(result)
+        print_dataflows(result, (len(result.flows) if args.all else 1) if args.explain else 0)
     else:
         print_sm_comparison(result)
     return 130 if interrupted else 0

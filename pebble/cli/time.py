@@ -58,7 +58,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     group.add_argument("--beside-sms", metavar="P,P", help="SMs of the second (seven splits)")
     group.add_argument("--sweep", metavar="NAME=V,V", help="one size in many values: tokens=16,256,4096")
     parser.add_argument("--all", action="store_true", help="every schedule, also those that look slower")
-    parser.add_argument("--explain", action="store_true", help="every schedule, and notes: what the model knows, where")
+    parser.add_argument("--explain", action="store_true", help="every schedule, and notes; of a dataflow its steps")
     add_look_arguments(parser, "with --beside or --sweep, write the figure")
     add_machine_arguments(parser, cache=False)
     add_kernel_arguments(parser).add_argument(
@@ -98,7 +98,7 @@ def run(args: argparse.Namespace) -> int:
     elif isinstance(result, Timing):
         _print(result, short, left_out)
     elif isinstance(result, DataflowComparison):
-        print_dataflows(result)
+        print_dataflows(result, (len(result.flows) if args.all else 1) if args.explain else 0)
     elif isinstance(result, SideBySide):
         _print_concurrent(result)
     else:

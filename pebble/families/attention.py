@@ -82,6 +82,9 @@ class SoftmaxFamily(KernelFamily[A, AttentionSchedule], Generic[A]):
     def key_columns(self, workload: A) -> int:
         """Columns of what a step brings of each key."""
 
+    def dataflows(self, workload: A, cores: Cores, widths: Widths, cost: Cost) -> list[Flow]:
+        return attention_flows(workload, self.key_columns(workload), cores, widths, cost)
+
     def kernel_needs(self, workload: A, tile: TileShape, stages: int = 1) -> KernelNeeds:
         """O, the scores of a tile, maximum and sum of each row; Q; and a tile of keys with their values."""
         head, value = workload.columns
@@ -159,7 +162,7 @@ class AttentionFamily(SoftmaxFamily[Attention]):
                 "--softmax: got strict on a machine of scratchpads, expected online: in its dataflows scores are used "
                 "before their row is complete."
             )
-        return attention_flows(workload, cores, widths, cost)
+        return super().dataflows(workload, cores, widths, cost)
 
     def best_on_sms(self, workload: Attention, sms: int, capacity: int, omega: Fraction, group: int) -> OnSms:
         return best_attention_on_sms(workload, sms, capacity, omega, group)

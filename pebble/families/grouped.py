@@ -19,6 +19,8 @@ from pebble.families.gemm import GEMM
 from pebble.families.schedules import Explicit, in_turn
 from pebble.families.spaces.gemm import GroupedSpace
 from pebble.models.kernel_fit import KernelNeeds
+from pebble.schedules.explicit.dataflow import Cores, Flow
+from pebble.schedules.explicit.dataflow_search import Cost, grouped_flows
 from pebble.schedules.grouped import GroupedKernel
 from pebble.schedules.orders import TileOrder, all_schedules, parse_order
 from pebble.schedules.tables.own import OwnSchedule
@@ -28,7 +30,7 @@ from pebble.traces.program import Program
 from pebble.units import ceil_div
 from pebble.workloads import Gemm, GroupedGemm
 from pebble.workloads.parameters import Parameter, flag, needed
-from pebble.workloads.widths import FastMemory
+from pebble.workloads.widths import FastMemory, Widths
 
 
 class GroupedFamily(KernelFamily[GroupedGemm, TileOrder]):
@@ -71,6 +73,9 @@ class GroupedFamily(KernelFamily[GroupedGemm, TileOrder]):
     def best_schedule(self, workload: GroupedGemm, memory: FastMemory) -> Explicit | None:
         sizes = Counter(workload.gemms)
         return in_turn(((f"m={g.m}", GEMM.best_schedule(g, memory), n) for g, n in sizes.items()), memory)
+
+    def dataflows(self, workload: GroupedGemm, cores: Cores, widths: Widths, cost: Cost) -> list[Flow]:
+        return grouped_flows(workload, cores, widths, cost)
 
     @property
     def dag(self) -> DagFamily:

@@ -159,6 +159,10 @@ class OnSms(Protocol):
         """Bytes copied from other SMs."""
 
     @property
+    def hop_bytes(self) -> int:
+        """The same, times the hops they take."""
+
+    @property
     def imbalance(self) -> float:
         """Work of the busiest SM over the mean, minus 1."""
 
@@ -216,8 +220,8 @@ class OnSeveralSms(ABC, Generic[W]):
             No dataflow of the family, or of this workload, is known.
         """
         raise InputError(
-            f"compare: got {self.name} on a machine of scratchpads, expected gemm, ffn or attention: only these have "
-            "dataflows; `pebble bound` takes this one."
+            f"compare: got {self.name} on a machine of scratchpads, expected gemm, grouped, ffn, attention or "
+            "latent-attention: only these have dataflows; `pebble bound` takes this one."
         )
 
     def busiest_sm(self, workload: W, capacity: int, sms: int) -> dict[str, int] | None:

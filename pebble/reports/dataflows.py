@@ -13,6 +13,7 @@ from pebble.families import accounting, family_of
 from pebble.game.buffer_model import BufferModel
 from pebble.models.machine import Machine
 from pebble.reports.capacity import Capacity, chip_capacity
+from pebble.reports.dataflow_steps import steps_of
 from pebble.reports.report import Report
 from pebble.reports.sm_memory import machine_capacities
 from pebble.reports.target import PlaceOptions, Target, read_target
@@ -109,6 +110,7 @@ class DataflowComparison(Report):
             rows.append(
                 {
                     **flow.to_json(),
+                    "steps": steps_of(flow),
                     "off_chip_bytes": moved.off_chip,
                     "shared_bytes": moved.shared,
                     "copied_bytes": moved.copied,
@@ -166,13 +168,9 @@ class DataflowComparison(Report):
         """Bytes off chip of each dataflow, as bars, and the bound."""
         from pebble.plots.bars import plot_bars
 
-        bars = [(_short(flow), (flow.moved.off_chip / 1e6,)) for flow in self.flows]
+        bars = [(flow.title, (flow.moved.off_chip / 1e6,)) for flow in self.flows]
         title = f"{self.workload.label}, {self.machine.name}"
         return plot_bars(bars, "to and from off-chip memory, MB", title, ax, line=self.bound.bytes / 1e6)
-
-
-def _short(flow: Flow) -> str:
-    return flow.name + (", H on cores" if flow.handover.startswith("on cores") else "")
 
 
 def compare_dataflows(

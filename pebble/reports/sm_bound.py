@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from math import ceil
@@ -17,6 +17,7 @@ from pebble.game.buffer_model import BufferModel
 from pebble.models.machine import Machine
 from pebble.models.rates import copy_cost
 from pebble.reports.capacity import chip_capacity
+from pebble.reports.flows_in_buffers import TOLERANCE, flows_in_buffers
 from pebble.reports.options import Buffers
 from pebble.reports.report import Report
 from pebble.reports.sm_memory import MEASURED, SmCapacity, in_words, read_buffers, read_sms, sm_capacity
@@ -61,9 +62,13 @@ class BufferAnswer:
 
 
 def buffer_answer(
-    workload: Workload, capacity: SmCapacity, buffers: BufferModel, recompute: bool = False
+    workload: Workload,
+    capacity: SmCapacity,
+    buffers: BufferModel,
+    recompute: bool = False,
+    others: Iterable[OnSms] = (),
 ) -> BufferAnswer:
-    """Bound a workload from both sides under a buffer model."""
+    """Bound a workload from both sides under a buffer model; ``others`` are schedules that may be better."""
     problem = accounting(workload)
     lower = buffer_lower_bound(problem, capacity.elements, buffers, None, recompute)
     balanced = lower
@@ -81,6 +86,8 @@ def buffer_answer(
         name = f"{single.name}, atomic adds" if atomic else single.name
         return BufferAnswer(lower, balanced, single.elements, single.bytes, name, None)
     omega = buffers.omega
+    if balanced_flows := [each for each in others if each.imbalance <= max(TOLERANCE, schedule.imbalance)]:
+        schedule = min(schedule, *balanced_flows, key=lambda each: each.cost_elements(omega))  # as the gap is counted
     elements, total = ceil(schedule.cost_elements(omega)), ceil(schedule.cost_bytes(omega))
     return BufferAnswer(lower, balanced, elements, total, schedule.name, schedule)
 
@@ -92,6 +99,7 @@ def _document(
     recompute: bool = False,
     others: Sequence[SmCapacity] = (),
     multicast: int = 1,
+    flows: Iterable[OnSms] = (),
 ) -> dict[str, Any]:
     """Everything that ``pebble bound --buffers`` says at the L2 boundary, as plain data.
 
@@ -102,7 +110,7 @@ def _document(
     """
     if multicast > 1 and buffers.kind != "sm-local":
         raise InputError(f"--multicast: got buffers {buffers.kind}, expected sm-local: a multicast is a read of L2.")
-    result = buffer_answer(workload, capacity, buffers, recompute)
+    result = buffer_answer(workload, capacity, buffers, recompute, flows)
     family, spec, sms, schedule = family_of(workload), accounting(workload), buffers.sms, result.schedule
     document: dict[str, Any] = {
         "workload": {"label": workload.label, **workload.to_json()},
@@ -305,7 +313,10 @@ def bound_sms(
     cast = 1 if buffers.multicast is None else whole("--multicast", buffers.multicast, 1, model.sms)
     if model.memories > 1:
         check_workload(problem, recompute)
-    result = _document(workload, capacity, model, recompute, others, cast)
+    flows = (
+        () if target.machine is None else flows_in_buffers(target.machine, workload, model, target.accumulator_bytes)
+    )
+    result = _document(workload, capacity, model, recompute, others, cast, flows)
     boundary = {"boundary": in_words(target.machine, "L2 to SMs"), "capacity": result["capacity"]}
     result["levels"] = [{**boundary, "lower_bound": result["lower_bound"]}]
     if target.machine is not None:  # the next boundary: whatever the SMs do, the chip as a whole moves this much

@@ -12,7 +12,8 @@ from pebble.errors import InputError
 from pebble.families import BALANCED, OnSms, accounting, kernel_family
 from pebble.game.buffer_model import BufferModel
 from pebble.models.machine import Machine
-from pebble.reports.options import Buffers
+from pebble.reports.flows_in_buffers import TOLERANCE, FlowInBuffers, flows_in_buffers
+from pebble.reports.options import Buffers, refuse
 from pebble.reports.report import Report
 from pebble.reports.sm_bound import atomic_adds, into_sms
 from pebble.reports.sm_memory import SmCapacity, in_words, read_buffers, read_sms, sm_capacity
@@ -84,6 +85,7 @@ class SmComparison(Report):
                     "name": name,
                     "schedule": schedule.name,
                     **into_sms(schedule, sms),
+                    "hop_bytes": schedule.hop_bytes,
                     "cost_bytes": cost,
                     "imbalance": schedule.imbalance,
                     "ratio_to_lower_bound": cost / self.bound.bytes,
@@ -101,14 +103,22 @@ class SmComparison(Report):
 
     @property
     def notes(self) -> tuple[str, ...]:
-        """What a schedule that costs less than the best balanced one pays for it."""
-        if self.schedules[0][0].startswith(BALANCED):
-            return ()
-        note = (
-            f"{BALANCED} is the least among schedules that spread the work evenly, the upper bound of `pebble bound`; "
-            "a row above it costs less and leaves SMs idle longer"
-        )
-        return (in_words(self.machine, note),)
+        """What a schedule that costs less than the best balanced one pays for it; how dataflows and that one differ."""
+        notes = []
+        name, best = self.schedules[0]
+        even = isinstance(best, FlowInBuffers) and best.imbalance <= TOLERANCE
+        if not (even or name.startswith(BALANCED)):
+            notes.append(
+                f"{BALANCED} is the least among schedules that spread the work evenly, the upper bound of `pebble "
+                "bound`; a row above it costs less and leaves SMs idle longer"
+            )
+        if any(isinstance(each, FlowInBuffers) for _, each in self.schedules):
+            sums = ", with partial sums in fp32," if self.target.accumulator_bytes else ""
+            notes.append(
+                f"{BALANCED} moves single values, with partial sums as wide as outputs, and uses all storage of a "
+                f"core; dataflows move slices{sums} and use the scratchpads alone"
+            )
+        return tuple(in_words(self.machine, note) for note in notes)
 
     def document(self) -> dict[str, Any]:
         rows, sms = self.rows(), self.buffers.sms
@@ -143,10 +153,15 @@ class SmComparison(Report):
 
 
 def _candidates(
-    workload: Workload, capacity: int, buffers: BufferModel, tile: TileShape
+    workload: Workload, capacity: int, buffers: BufferModel, tile: TileShape, target: Target
 ) -> Iterator[tuple[str, OnSms]]:
     best = kernel_family(workload).best_in_buffers(workload, capacity, buffers)
     assert best is not None
+    if target.machine is not None and target.machine.explicit:
+        for each in flows_in_buffers(target.machine, workload, buffers, target.accumulator_bytes):
+            yield each.flow.title, each
+        yield BALANCED, best
+        return
     yield BALANCED, best
     if buffers.kind == "connected":
         local = kernel_family(workload).best_in_buffers(workload, capacity, BufferModel("sm-local", buffers.sms))
@@ -179,15 +194,16 @@ def compare_sms(
         raise InputError("--energy: got it with buffers of a machine of scratchpads; leave out --buffers and --level.")
     model = read_buffers(buffers.buffers, read_sms(sms, target), buffers.omega, buffers.topology, target.machine)
     if model.memories == 1:
-        raise InputError(
-            f"compare: got --buffers {model.kind}, expected sm-local or connected: no SM has a pooled memory."
-        )
+        why = in_words(target.machine, "no SM has a pooled memory")
+        raise InputError(f"compare: got --buffers {model.kind}, expected sm-local or connected: {why}.")
+    if target.machine is not None and target.machine.explicit:
+        refuse("a machine of scratchpads", {"tile": tile})
     capacity, _ = sm_capacity(target, workload)
     default = kernel_family(workload).default_tile(workload)
     shape = default if tile is None else TileShape.parse(tile, default.bk)
     share = balanced_share(workload, model.sms)
     result: dict[str, tuple[str, OnSms]] = {}
-    for name, schedule in _candidates(workload, capacity.schedule_elements, model, shape):
+    for name, schedule in _candidates(workload, capacity.schedule_elements, model, shape, target):
         result.setdefault(schedule.name, (name, schedule))
     return SmComparison(
         workload,

@@ -13,7 +13,7 @@ from pebble.system.files import shown
 from pebble.units import format_capacity
 from pebble.webpage.documents import MAX_ROWS, Document, Fields, setting
 
-_TRAFFIC_KEYS = ("dram_bytes", "cost_bytes", "worst_dram_bytes", "bytes")
+_TRAFFIC_KEYS = ("dram_bytes", "cost_bytes", "off_chip_bytes", "worst_dram_bytes", "bytes")
 _BOUNDS = {
     "lower_bound": "proved bound: no schedule moves less",
     "chip_bound": "proved bound: nothing this chip runs moves less",
@@ -143,7 +143,13 @@ def _order(row: Fields, least: float | None, with_tile: bool) -> Bar:
         parts.append(f"{row.number('l2_hit_rate'):.1%} of lines hit")
     if "words" in row:
         parts.append(row.text("words"))
-    kind = "explicit" if "cost_bytes" in row else "order"  # between L2 and SMs schedules are counted, not simulated
+    if "off_chip_bytes" in row:  # a dataflow
+        parts.append(row.text("detail"))
+        parts += [f"H is handed over {row.text('handover')}"] if "handover" in row else []
+        crossings = (("shared_bytes", "through the shared buffer"), ("copied_bytes", "from core to core"))
+        parts += [f"{row.number(key) / 1e6:,.1f} MB {way}" for key, way in crossings if row.number(key)]
+    # between L2 and SMs, and on scratchpads, schedules are counted, not simulated
+    kind = "explicit" if "cost_bytes" in row or "off_chip_bytes" in row else "order"
     return Bar(row.text("name", row.text("schedule", "")), kind, ", ".join(parts), traffic, _over(traffic, least))
 
 

@@ -35,6 +35,16 @@ class SoftmaxWorkload(Workload):
     def columns(self) -> tuple[int, int]:
         """Of Q, and of O."""
 
+    @property
+    @abstractmethod
+    def groups(self) -> int:
+        """Independent pieces: no value belongs to two of them."""
+
+    @property
+    @abstractmethod
+    def stacked_queries(self) -> int:
+        """Rows of Q that meet the same keys."""
+
     def __post_init__(self) -> None:
         super().__post_init__()
         if self.causal and self.keys < self.queries:

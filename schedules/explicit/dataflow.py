@@ -8,8 +8,10 @@ outputs and keys stream, or keys stay and queries stream.
 
 An *array* of a x b cores holds neighbouring blocks and takes the slices in step. Along a line of the array all blocks
 need the same slice. With a network one core loads it, and each hands it to the next; a partial sum is handed on the
-same way and leaves the last core. Without one, every core loads it by itself. Several arrays work side by side. With a
-shared buffer all passes through it. There the streams that are *kept* stay for as long as blocks need them, and so
+same way and leaves the last core. Without one, every core loads it by itself. Several arrays work side by side. An array
+of several *layers* holds each block so many times, and each layer takes its own part of the slices: what stays is
+handed on from layer to layer first, its sums are added up from layer to layer last. With a shared buffer all passes
+through it. There the streams that are *kept* stay for as long as blocks need them, and so
 cross from off-chip memory once: that of a row of the walk while the row lasts, or a whole one. Else they pass.
 
 All counts are bytes. An input that is visited v times is read v times. A partial sum comes and goes between two
@@ -21,6 +23,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
+from heapq import heapreplace
 from typing import NamedTuple
 
 from pebble.units import ceil_div
@@ -56,6 +59,10 @@ class Stream:
     def moved(self, visits: int) -> int:
         """Bytes that a position brings and takes in so many visits."""
         return self.read * visits + 2 * self.partial * (visits - 1) + self.written + self.begins
+
+    def sent(self, visits: int) -> int:
+        """Those of them that leave a core."""
+        return self.partial * (visits - 1) + self.written
 
     @property
     def handed_on(self) -> int:
@@ -107,6 +114,8 @@ class Face:
     phases : tuple of Phase
     groups : int
         Such problems beside each other, with nothing in common.
+    share : float
+        Of the multiply-adds of a whole workload, of which this may be a part.
     """
 
     stays: str
@@ -115,6 +124,7 @@ class Face:
     held: Stream
     phases: tuple[Phase, ...]
     groups: int = 1
+    share: float = 1.0
 
     @property
     def multiply_adds(self) -> int:
@@ -124,14 +134,14 @@ class Face:
 
 @dataclass(frozen=True)
 class Array:
-    """Cores that take slices in step: ``rows`` along p, ``cols`` along q.
+    """Cores that take slices in step: ``rows`` along p, ``cols`` along q, in ``layers`` that share out the slices.
 
     Attributes
     ----------
-    hops_p, hops_q : int
-        From a core to the next along p, and along q; 0 where cores do not reach each other.
+    hops_p, hops_q, hops_r : int
+        From a core to the next along p, along q and from layer to layer; 0 where cores do not reach each other.
     cores : tuple of tuples of int
-        Of each array that works beside the others, the cores row by row.
+        Of each array that works beside the others, the cores layer by layer, in each row by row.
     """
 
     rows: int
@@ -139,6 +149,8 @@ class Array:
     hops_p: int = 0
     hops_q: int = 0
     cores: tuple[tuple[int, ...], ...] = field(default=((0,),), repr=False)
+    layers: int = 1
+    hops_r: int = 0
 
 
 @dataclass(frozen=True)
@@ -172,7 +184,7 @@ class Cores:
 class Moved(NamedTuple):
     """Bytes: to and from off-chip memory, between shared buffer and cores, from core to core, and the last times hops.
 
-    ``work``: multiply-adds of the busiest core, times the cores, over all.
+    ``work``: multiply-adds of the busiest core, times the cores, over all; ``share``: of them, of those of a workload.
     """
 
     off_chip: int
@@ -180,6 +192,7 @@ class Moved(NamedTuple):
     copied: int
     hop_bytes: int
     work: float
+    share: float = 1.0
 
     def into_cores(self, buffer: bool) -> int:
         """Bytes that cross the boundary of the cores."""
@@ -228,16 +241,23 @@ class Dataflow:
     @property
     def work(self) -> float:
         """Of the busiest core, times the cores, over all work: 1 where it is spread evenly."""
-        face, (b_p, b_q) = self.face, self.block
-        return self.rounds * b_p * b_q * self.cores.count / (face.groups * face.p * face.q)
+        (b_p, b_q), layers = self.block, self.array.layers
+        products = sum(phase.products * ceil_div(phase.r, layers) for phase in self.face.phases)
+        return self.rounds * b_p * b_q * products * self.cores.count / self.face.multiply_adds
 
     @property
     def peak_bytes(self) -> int:
         """The most that a core holds."""
-        (b_p, b_q), cores = self.block, self.cores
+        (b_p, b_q), cores, layers = self.block, self.cores, self.array.layers
+        adding_up = self.face.held.partial if layers > 1 else 0  # a sum of another layer, once the slices are through
         return max(
             phase.cell * b_p * b_q
-            + cores.stages * min(cores.step, phase.r) * (phase.along_p.room * b_p + phase.along_q.room * b_q)
+            + max(
+                cores.stages
+                * min(cores.step, ceil_div(phase.r, layers))
+                * (phase.along_p.room * b_p + phase.along_q.room * b_q),
+                adding_up,
+            )
             for phase in self.face.phases
         )
 
@@ -256,7 +276,7 @@ class Dataflow:
         rows = min(
             face.groups * (s_p if self.rows_first else s_q), ceil_div(arrays - 1, self.visits[self.rows_first]) + 1
         )
-        passing = arrays * self.cores.stages
+        passing, layers = arrays * self.cores.stages, self.array.layers
         total = 0
         if face.held.moved(1) and not face.held.local:
             total += passing * min(self.cores.step, wide["p"]) * wide["q"] * max(p.cell for p in face.phases)
@@ -266,7 +286,7 @@ class Dataflow:
                 if stream.local:
                     continue
                 if (number, side) not in self.kept:
-                    total += passing * min(self.cores.step, phase.r) * wide[side] * room
+                    total += passing * layers * min(self.cores.step, ceil_div(phase.r, layers)) * wide[side] * room
                 elif (side == "p") == self.rows_first:
                     total += min(rows * wide[side], groups * whole) * phase.r * room
                 else:
@@ -279,27 +299,41 @@ class Dataflow:
         return self.peak_bytes <= self.cores.scratchpad and self.buffer_bytes <= self.cores.shared
 
     @cached_property
-    def moved(self) -> Moved:
-        """What crosses each boundary, in all."""
+    def crossings(self) -> tuple[tuple[Stream, int, int, int, int, int], ...]:
+        """Of what stays, then of each stream: the stream, its positions, how often they enter the cores from outside,
+        how often a core hands them on, the hops of that, and how often they come from off-chip memory.
+        """
         face, cores, array = self.face, self.cores, self.array
-        (g_p, g_q), (s_p, s_q) = self.blocks, self.visits
-        whole = face.groups * face.p * face.q * face.held.moved(1)
-        off_chip, shared, copied, hops = 0 if face.held.local else whole, whole, 0, 0
+        (g_p, g_q), (s_p, s_q), layers = self.blocks, self.visits, array.layers
+        enters = 1 if cores.network else layers
+        held = (face.held, face.groups * face.p * face.q, enters, layers - enters, array.hops_r, enters)
+        crossings = [held]
         for number, phase in enumerate(face.phases):
             for side, stream in phase.sides:
                 extent, each, together, hop = (
                     (face.p, g_q, s_q, array.hops_q) if side == "p" else (face.q, g_p, s_p, array.hops_p)
                 )
-                positions = face.groups * extent * phase.r
                 visits = together if cores.network else each
-                shared += positions * stream.moved(visits)
-                if cores.network:
-                    handed = positions * stream.handed_on * (each - together)
-                    copied, hops = copied + handed, hops + hop * handed
-                if not stream.local:
-                    seen = 1 if (number, side) in self.kept else together if cores.shared else visits
-                    off_chip += positions * stream.moved(seen)
-        return Moved(off_chip, shared if cores.shared else 0, copied, hops, self.work)
+                seen = 1 if (number, side) in self.kept else together if cores.shared else visits
+                crossings.append((stream, face.groups * extent * phase.r, visits, each - visits, hop, seen))
+        return tuple(crossings)
+
+    @cached_property
+    def moved(self) -> Moved:
+        """What crosses each boundary, in all."""
+        off_chip, shared, copied, hops = 0, 0, 0, 0
+        for stream, positions, visits, on, hop, seen in self.crossings:
+            shared += positions * stream.moved(visits)
+            handed = positions * stream.handed_on * on
+            copied, hops = copied + handed, hops + hop * handed
+            if not stream.local:
+                off_chip += positions * stream.moved(seen)
+        return Moved(off_chip, shared if self.cores.shared else 0, copied, hops, self.work, self.face.share)
+
+    @property
+    def sent(self) -> int:
+        """Bytes that leave the cores, to the shared buffer or off chip."""
+        return sum(positions * stream.sent(visits) for stream, positions, visits, *_ in self.crossings)
 
     @property
     def detail(self) -> str:
@@ -307,10 +341,13 @@ class Dataflow:
         b_p, b_q = self.block
         block = f"{b_p}" if self.face.q == 1 else f"{b_p}x{b_q}"
         shape = f"{self.array.rows}" if self.face.q == 1 else f"{self.array.rows}x{self.array.cols}"
-        several = len(self.array.cores)
+        several = min(len(self.array.cores), self.face.groups * self.visits[0] * self.visits[1])  # that get work
         arrays = f"{f'{several} arrays' if several > 1 else 'an array'} of {shape} cores"
+        arrays += f" in each of {self.array.layers} layers" if self.array.layers > 1 else ""
         if self.array.rows == self.array.cols == 1:
             arrays = f"{several} cores, each by itself" if several > 1 else "one core"
+            if self.array.layers > 1:
+                arrays = f"{several * self.array.layers} cores, {self.array.layers} share out the slices of each"
         text = f"blocks of {block} on {arrays}"
         kept = [dict(self.face.phases[i].sides)[side].name for i, side in sorted(self.kept)]
         return f"{text}, {', '.join(kept)} kept in the shared buffer" if kept else text
@@ -321,6 +358,7 @@ class Dataflow:
             "stays": self.face.stays,
             "block": list(self.block),
             "array": [self.array.rows, self.array.cols],
+            "layers": self.array.layers,
             "arrays": len(self.array.cores),
             "rounds": self.rounds,
             "rows_first": self.rows_first,
@@ -328,6 +366,9 @@ class Dataflow:
             "peak_bytes_per_core": self.peak_bytes,
             "shared_buffer_bytes": self.buffer_bytes,
         }
+
+
+_SHOWN = 4  # parts of a flow that are told in its line
 
 
 @dataclass(frozen=True)
@@ -341,27 +382,56 @@ class Flow:
     parts : tuple of (int, Dataflow)
     handover : str
         Of a chain: where the intermediate goes from one product to the next. Empty for one product.
+    parts_are : tuple of str
+        What each part is, where they are unlike.
+    beside : int
+        Arrays that work side by side, each on one part at a time, the longest first; 0 where all cores are on one part.
     """
 
     name: str
     parts: tuple[tuple[int, Dataflow], ...]
     handover: str = ""
+    parts_are: tuple[str, ...] = ()
+    beside: int = 0
+
+    @property
+    def title(self) -> str:
+        """The name, which says where H stays on the cores."""
+        return self.name + (", H on cores" if self.handover.startswith("on cores") else "")
 
     @cached_property
     def moved(self) -> Moved:
-        """What crosses each boundary, in all; ``work`` is the mean over the parts by their work."""
+        """What crosses each boundary, in all; ``work`` is the mean over the parts by their work, or that of arrays."""
         moves = [(count, part.moved, count * part.face.multiply_adds) for count, part in self.parts]
         sums = [sum(count * moved[i] for count, moved, _ in moves) for i in range(4)]
         total = sum(work for *_, work in moves)
         mean = sum(moved.work * work for _, moved, work in moves) / total
+        if self.beside:
+            arrays = [0.0] * self.beside
+            for job in sorted((moved.work * work / count for count, moved, work in moves for _ in range(count)), reverse=True):
+                heapreplace(arrays, arrays[0] + job)
+            mean = max(arrays) / total
         return Moved(int(sums[0]), int(sums[1]), int(sums[2]), int(sums[3]), mean)
+
+    @property
+    def sent(self) -> int:
+        """Bytes that leave the cores, to the shared buffer or off chip."""
+        return sum(count * part.sent for count, part in self.parts)
 
     @property
     def detail(self) -> str:
         """What the parts are, in a line."""
-        return "; ".join((f"{n} times " if n > 1 else "") + part.detail for n, part in self.parts)
+        often = [f"{n} times" if n > 1 else "" for n, _ in self.parts]
+        heads = [f"{each}{', ' * bool(n)}{n}: " for each, n in zip(self.parts_are, often, strict=False)]
+        heads = heads or [f"{n} " if n else "" for n in often]
+        shown = [head + part.detail for head, (_, part) in zip(heads, self.parts[:_SHOWN], strict=False)]
+        more = len(self.parts) - len(shown)
+        text = "; ".join(shown) + (f"; ... ({more} more)" if more else "")
+        return f"{self.beside} arrays side by side, {text}" if self.beside else text
 
     def to_json(self) -> Mapping[str, object]:
         """Plain data for ``--json``."""
         parts = [{"times": count, **part.to_json()} for count, part in self.parts]
+        for part, of in zip(parts, self.parts_are, strict=False):
+            part["part"] = of
         return {"name": self.name, "handover": self.handover or None, "detail": self.detail, "parts": parts}

@@ -6,14 +6,16 @@ choices of what the shared buffer keeps. It is no proof: what is best here is th
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
-from itertools import chain, combinations
+from itertools import chain, combinations, product
 from typing import Any
 
-from pebble.schedules.explicit.dataflow import Cores, Dataflow, Face, Flow, Moved, Phase, Stream
+from pebble.schedules.explicit.dataflow import Array, Cores, Dataflow, Face, Flow, Moved, Phase, Stream
 from pebble.units import ceil_div
-from pebble.workloads import Attention, Ffn, Gemm
+from pebble.workloads import Ffn, Gemm, GroupedGemm
+from pebble.workloads.attention import SoftmaxWorkload
 from pebble.workloads.widths import Widths
 
 Cost = Callable[[Moved], Any]
@@ -21,6 +23,8 @@ Cost = Callable[[Moved], Any]
 _EVERY = 16  # numbers of array rows that are all tried; above, one in a few
 PRODUCT = {"C": "output-stationary", "A": "A-stationary", "B": "B-stationary"}
 IN_CHAIN = {"C": "output", "A": "input", "B": "weight"}
+_MANY = 16  # sizes of products that are all searched
+_DIGITS = 4  # of many sizes those are alike that have so many binary digits in common, 12 % at most apart
 _PANELS = 4  # numbers of panels that are tried, each twice the one before
 
 
@@ -57,19 +61,28 @@ def best_dataflow(face: Face, cores: Cores, cost: Cost) -> Dataflow | None:
 
 def _starts(face: Face, cores: Cores) -> Iterator[Dataflow]:
     """Arrays and blocks that fit the scratchpads, nothing kept."""
+    one_phase = len(face.phases) == 1  # else the second needs whole sums in every layer
     for array in cores.arrays:
-        if array.rows > face.p or array.cols > face.q:
+        if array.rows > face.p or array.cols > face.q or array.layers > (face.phases[0].r if one_phase else 1):
             continue
         seen = set()
         for rows in _counts(ceil_div(face.p, array.rows)):
             b_p = _side(ceil_div(face.p, rows * array.rows), face.p, cores.step)
-            b_q = min(_widest(phase, b_p, cores) for phase in face.phases)
+            b_q = min(_widest(phase, b_p, cores, array.layers) for phase in face.phases)
             b_q = min(face.q, b_q - b_q % cores.step if b_q > cores.step else b_q)
             if b_q < 1 or b_p in seen:
                 continue
             seen.add(b_p)
-            evened = _side(ceil_div(face.q, ceil_div(face.q, b_q * array.cols) * array.cols), face.q, cores.step)
-            yield Dataflow(face, cores, array, (b_p, min(evened, b_q)))
+            panels = face.groups * ceil_div(face.p, b_p * array.rows)
+            for visits in _filling(panels, ceil_div(face.q, b_q * array.cols), len(array.cores)):
+                evened = _side(ceil_div(face.q, visits * array.cols), face.q, cores.step)
+                yield Dataflow(face, cores, array, (b_p, min(evened, b_q)))
+
+
+def _filling(panels: int, least: int, arrays: int) -> list[int]:
+    """Visits along q: the fewest, and the most that take as many rounds of all arrays, or one more, or twice as many."""
+    rounds = ceil_div(panels * least, arrays)
+    return sorted({least, *(max(least, n * arrays // panels) for n in (rounds, rounds + 1, 2 * rounds))})
 
 
 def _counts(most: int) -> Iterator[int]:
@@ -84,9 +97,9 @@ def _side(extent: int, whole: int, step: int) -> int:
     return min(whole, ceil_div(extent, step) * step)
 
 
-def _widest(phase: Phase, b_p: int, cores: Cores) -> int:
+def _widest(phase: Phase, b_p: int, cores: Cores, layers: int) -> int:
     """The longest side along q of a block, beside its slices."""
-    slices = cores.stages * min(cores.step, phase.r)
+    slices = cores.stages * min(cores.step, ceil_div(phase.r, layers))
     free = cores.scratchpad - slices * phase.along_p.room * b_p
     return free // (phase.cell * b_p + slices * phase.along_q.room)
 
@@ -116,38 +129,115 @@ def product_face(stays: str, extents: tuple[int, int, int], a: Stream, b: Stream
 
 def gemm_flows(gemm: Gemm, cores: Cores, widths: Widths, cost: Cost) -> list[Flow]:
     """The best output-, A- and B-stationary dataflow of a product, those that fit; partial sums as wide as given."""
-    begins = gemm.out_bytes if gemm.accumulate else 0
-    a, b = Stream("A", widths.read), Stream("B", widths.read)
-    c = Stream("C", partial=widths.partial, written=widths.written, begins=begins)
-    flows = []
+    return _flows_of_products({gemm: 1}, cores, widths, cost)
+
+
+def grouped_flows(grouped: GroupedGemm, cores: Cores, widths: Widths, cost: Cost) -> list[Flow]:
+    """The same of products that share their widths; and one in which each size has its own, where that is better.
+
+    Products of one size are beside each other, those of different sizes one after the other on all cores, or side by
+    side on arrays of few. Of many sizes those that are about alike have blocks in common, found for the largest.
+    """
+    return _flows_of_products(Counter(grouped.gemms), cores, widths, cost)
+
+
+def _flows_of_products(counts: Mapping[Gemm, int], cores: Cores, widths: Widths, cost: Cost) -> list[Flow]:
+    sizes = tuple(f"m={gemm.m}" for gemm in counts) if len(counts) > 1 else ()
+    flows, in_turn = [], []
     for stays, name in PRODUCT.items():
-        if best := best_dataflow(product_face(stays, (gemm.m, gemm.n, gemm.k), a, b, c), cores, cost):
-            flows.append(Flow(name, ((1, best),)))
+        tried = []
+        if parts := _parts_of(stays, counts, cores, widths, cost):
+            in_turn.append(Flow(name, tuple((1, part) for part in parts), parts_are=sizes))
+            tried.append(in_turn[-1])
+        for array in _beside(cores) if len(counts) > 1 else ():
+            alone = replace(cores, arrays=(replace(array, cores=array.cores[:1]),))
+            if parts := _parts_of(stays, counts, alone, widths, cost, beside=True):
+                of_counts = tuple(zip(counts.values(), parts, strict=True))
+                tried.append(Flow(name, of_counts, parts_are=sizes, beside=len(array.cores)))
+        if tried:
+            flows.append(min(tried, key=lambda flow: cost(flow.moved)))
+    if 1 < len(counts) <= _MANY and in_turn:
+        start = mixed = replace(min(in_turn, key=lambda flow: cost(flow.moved)), name="each size its own")
+        for i, other in product(range(len(counts)), in_turn):
+            changed = replace(mixed, parts=(*mixed.parts[:i], other.parts[i], *mixed.parts[i + 1 :]))
+            mixed = min(mixed, changed, key=lambda flow: cost(flow.moved))
+        if cost(mixed.moved) < min(cost(flow.moved) for flow in (start, *flows)):
+            told = (f"{size}, {part.face.stays} stays" for size, (_, part) in zip(sizes, mixed.parts, strict=True))
+            flows.append(replace(mixed, parts_are=tuple(told)))
     return flows
 
 
-def attention_flows(attention: Attention, cores: Cores, widths: Widths, cost: Cost) -> list[Flow]:
+def _parts_of(
+    stays: str, counts: Mapping[Gemm, int], cores: Cores, widths: Widths, cost: Cost, beside: bool = False
+) -> list[Dataflow] | None:
+    """The best dataflow of each size, or of each product where they are side by side; None where one does not fit."""
+    found: dict[int, Dataflow | None] = {}
+    parts, total = [], sum(gemm.multiply_adds * count for gemm, count in counts.items())
+    longest = {_about(m): m for m in sorted(gemm.m for gemm in counts)}
+    for gemm, count in counts.items():
+        own = _face_of(stays, gemm, widths, 1 if beside else count, total)
+        alike, m = own, gemm.m
+        if len(counts) > _MANY:
+            m = longest[_about(gemm.m)]
+            alike = _face_of(stays, replace(gemm, m=m), widths, 1, total)
+        if m not in found:
+            found[m] = best_dataflow(alike, cores, cost)
+        if (best := found[m]) is None:
+            return None
+        block = min(own.p, best.block[0]), min(own.q, best.block[1])
+        parts.append(replace(best, face=own, block=block))
+    return parts
+
+
+def _beside(cores: Cores) -> list[Array]:
+    """Arrays for products that are side by side: of each power of two of cores the one that is nearest to a square.
+
+    Not with a shared buffer, whose room such products would share out in ways that are not counted.
+    """
+    best: dict[int, Array] = {}
+    for array in cores.arrays:
+        size = array.rows * array.cols
+        alike = best.get(size)
+        if array.layers > 1 or len(array.cores) < 2 or size & (size - 1):
+            continue
+        if alike is None or array.rows + array.cols < alike.rows + alike.cols:
+            best[size] = array
+    return [] if cores.shared else list(best.values())
+
+
+def _about(rows: int) -> int:
+    """The same for sizes that are about alike: rows with their last digits, in base two, left out."""
+    small = max(0, rows.bit_length() - _DIGITS)
+    return (rows >> small) << small
+
+
+def _face_of(stays: str, gemm: Gemm, widths: Widths, groups: int, total: int) -> Face:
+    """Of so many equal products; ``total``: multiply-adds of all that there are."""
+    begins = widths.written if gemm.accumulate else 0
+    a, b = Stream("A", widths.read), Stream("B", widths.read)
+    c = Stream("C", partial=widths.partial, written=widths.written, begins=begins)
+    face = replace(product_face(stays, (gemm.m, gemm.n, gemm.k), a, b, c), groups=groups)
+    return replace(face, share=face.multiply_adds / total)
+
+
+def attention_flows(
+    attention: SoftmaxWorkload, key_columns: int, cores: Cores, widths: Widths, cost: Cost
+) -> list[Flow]:
     """The best dataflow in which queries stay with their outputs and softmax state, and that in which keys stay.
 
-    With an online softmax; of a causal mask nothing is left out.
+    With an online softmax; of a causal mask nothing is left out. ``key_columns``: of what comes of each key, with its
+    value.
     """
-    d, e, w = attention.head_dim, attention.value_dim, widths.read
+    (d, e), w = attention.columns, widths.read
     rows, keys, groups = attention.stacked_queries, attention.keys, attention.groups
     state = 2 * widths.hidden  # maximum and sum of a row
     scores = Stream("S", inside=widths.hidden)
     sums = widths.partial * e + state
-    queries = Stream("Q and O", read=d * w, written=e * widths.written)
-    key = Stream("K and V", read=(d + e) * w)
+    queries = Stream("Q and O", d * w, sums, e * widths.written)
+    key = Stream("K and V" if key_columns > d else "KV", read=key_columns * w)
     faces = {
         "query-stationary": Face("queries", rows, 1, queries, (Phase(keys, scores, key, d * w + sums, d + e),), groups),
-        "key-stationary": Face(
-            "keys",
-            keys,
-            1,
-            key,
-            (Phase(rows, scores, Stream("Q and O", d * w, sums, e * widths.written), key.read, d + e),),
-            groups,
-        ),
+        "key-stationary": Face("keys", keys, 1, key, (Phase(rows, scores, queries, key.read, d + e),), groups),
     }
     results = [(name, best_dataflow(face, cores, cost)) for name, face in faces.items()]
     return [Flow(name, ((1, best),)) for name, best in results if best]
@@ -208,6 +298,7 @@ class _Chains:
             else:
                 used = Stream("H", read=w, local=local)
                 face = product_face(stays, (rows, f.d_out, f.hidden), used, self.down, self.y)
+            face = replace(face, share=face.multiply_adds / f.multiply_adds)
             self.found[key] = best_dataflow(face, cores, self.cost)
         return self.found[key]
 

@@ -40,7 +40,12 @@ from pebble.workloads import Gemm
 
 
 class OnSms:
-    """The price of a schedule that knows what it moves between SMs and L2, and from SM to SM."""
+    """The price of a schedule that knows what it moves between SMs and L2, and from SM to SM, one hop each."""
+
+    @property
+    def hop_bytes(self: Any) -> int:
+        """Bytes copied between SMs, times the hops they take."""
+        return int(self.remote_bytes)
 
     def cost_elements(self: Any, omega: Fraction) -> Fraction:
         """Loads + stores + omega * copies, in values."""
