@@ -65,6 +65,7 @@ NEED_A_GPU = {
     "gpu/bandwidth.py": "out.csv",
     "gpu/check_operators.py": "module.py",
     "gpu/distances.py": "out.csv",
+    "gpu/forward.py": "llama-2-13b 512",
     "gpu/measure.py": "check plan",
     "gpu/pipes.py": "out.csv",
     "gpu/run_exports.py": "folder out.csv",
@@ -121,7 +122,9 @@ def test_without_a_gpu_it_says_what_it_needs(
         monkeypatch.setitem(sys.modules, name, None)
     with pytest.raises(SystemExit) as end:
         run(script, NEED_A_GPU[script], monkeypatch)
-    assert re.search("needs PyTorch, (Triton|pynvml) and an NVIDIA GPU", f"{end.value}{capsys.readouterr().err}")
+    assert re.search(
+        "needs PyTorch, (Triton|pynvml|transformers) and an NVIDIA GPU", f"{end.value}{capsys.readouterr().err}"
+    )
 
 
 def test_without_its_peer_the_comparison_says_what_it_needs(

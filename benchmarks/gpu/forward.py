@@ -13,8 +13,11 @@ from __future__ import annotations
 
 import sys
 
-import torch
-from transformers import AutoModelForCausalLM, GPT2Config, LlamaConfig, PretrainedConfig, Qwen2Config
+try:
+    import torch
+    from transformers import AutoModelForCausalLM, GPT2Config, LlamaConfig, PretrainedConfig, Qwen2Config
+except ImportError as missing:
+    sys.exit(f"forward.py needs PyTorch, transformers and an NVIDIA GPU: {missing}.")
 
 
 def llama(hidden: int, inside: int, layers: int, heads: int, key_heads: int, vocabulary: int) -> LlamaConfig:
