@@ -8,11 +8,11 @@ outputs and keys stream, or keys stay and queries stream.
 
 An *array* of a x b cores holds neighbouring blocks and takes the slices in step. Along a line of the array all blocks
 need the same slice. With a network one core loads it, and each hands it to the next; a partial sum is handed on the
-same way and leaves the last core. Without one, every core loads it by itself. Several arrays work side by side. An array
-of several *layers* holds each block so many times, and each layer takes its own part of the slices: what stays is
-handed on from layer to layer first, its sums are added up from layer to layer last. With a shared buffer all passes
-through it. There the streams that are *kept* stay for as long as blocks need them, and so
-cross from off-chip memory once: that of a row of the walk while the row lasts, or a whole one. Else they pass.
+same way and leaves the last core. Without one, every core loads it by itself. Several arrays work side by side. An
+array of several *layers* holds each block so many times, and each layer takes its own part of the slices: what stays
+is handed on from layer to layer first, its sums are added up from layer to layer last. With a shared buffer all
+passes through it. There the streams that are *kept* stay for as long as blocks need them, and so cross from off-chip
+memory once: that of a row of the walk while the row lasts, or a whole one. Else they pass.
 
 All counts are bytes. An input that is visited v times is read v times. A partial sum comes and goes between two
 visits, and leaves complete: 2 (v - 1) times at its own width, once at the output's.
@@ -408,7 +408,8 @@ class Flow:
         mean = sum(moved.work * work for _, moved, work in moves) / total
         if self.beside:
             arrays = [0.0] * self.beside
-            for job in sorted((moved.work * work / count for count, moved, work in moves for _ in range(count)), reverse=True):
+            jobs = (moved.work * work / count for count, moved, work in moves for _ in range(count))
+            for job in sorted(jobs, reverse=True):
                 heapreplace(arrays, arrays[0] + job)
             mean = max(arrays) / total
         return Moved(int(sums[0]), int(sums[1]), int(sums[2]), int(sums[3]), mean)

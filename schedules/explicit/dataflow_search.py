@@ -80,7 +80,7 @@ def _starts(face: Face, cores: Cores) -> Iterator[Dataflow]:
 
 
 def _filling(panels: int, least: int, arrays: int) -> list[int]:
-    """Visits along q: the fewest, and the most that take as many rounds of all arrays, or one more, or twice as many."""
+    """Visits along q: the fewest, and the most that take as many rounds of all arrays, one more, or twice as many."""
     rounds = ceil_div(panels * least, arrays)
     return sorted({least, *(max(least, n * arrays // panels) for n in (rounds, rounds + 1, 2 * rounds))})
 
