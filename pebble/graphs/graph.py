@@ -30,7 +30,7 @@ class Tensor:
     name: str
     elements: int
     width: int  #: bytes of an element
-    role: str  #: ``input``, ``weight`` or ``computed``
+    role: str  #: ``input``, ``weight``, ``cache`` (keys and values of earlier tokens) or ``computed``
     parent: str = ""  #: of a piece that shares no element with its siblings: what it is a piece of
 
 

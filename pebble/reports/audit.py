@@ -161,7 +161,8 @@ class Audit(Report):
         own = graph.fused[operation.name]
         least = sum(own.get(name, 0) for name in (*names, *(use.tensor for use in operation.writes)))
         handed = sum(use.elements for use in operands if graph.tensors[use.tensor].role == "computed")
-        result = sum(use.elements for use in operation.writes if use.tensor not in graph.stored)
+        cells = ((use, graph.tensors[use.tensor].width) for use in operation.writes)
+        result = sum(use.elements - own.get(use.tensor, 0) // width for use, width in cells)  # some may be stored
         if not handed and not result:
             return max(0, bound - least), False
         capacity, width = self.gpu.on_chip_bytes // workload.narrowest_bytes, workload.narrowest_bytes
@@ -194,6 +195,16 @@ class Audit(Report):
     def compulsory_bytes(self) -> int:
         """Inputs that are read and outputs, once each: with recomputation too."""
         return sum(floor.fused_bytes for floor in self.floors)
+
+    @cached_property
+    def floor_parts(self) -> dict[str, int]:
+        """Bytes of the floor: weights, KV cache, inputs and outputs once, and what theorems on products add."""
+        roles = {"weight": "weights", "cache": "KV cache", "input": "inputs", "computed": "outputs"}
+        result = dict.fromkeys(roles.values(), 0)
+        for own in self.graph.fused.values():
+            for name, traffic in own.items():
+                result[roles[self.graph.tensors[name].role]] += traffic
+        return result | {"products": sum(floor.part_bytes for floor in self.floors)}
 
     @property
     def floor_seconds(self) -> float:
@@ -233,7 +244,7 @@ class Audit(Report):
                 loads = sum(
                     graph.bytes_of([u for u in reader.reads if graph.root(u.tensor) == name]) for reader in readers
                 )
-                traffic = loads + (0 if name in graph.stored else graph.bytes_of([use]))
+                traffic = loads + graph.bytes_of([use]) - graph.fused[operation.name].get(name, 0)  # stored anyway
                 results.append(Between(name, traffic, operation.name, tuple(reader.name for reader in readers)))
         return tuple(sorted(results, key=lambda item: -item.bytes))
 
@@ -296,6 +307,7 @@ class Audit(Report):
             "graph": {
                 "floor_bytes": self.floor_bytes,
                 "floor_us": 1e6 * self.floor_seconds,
+                "floor_parts_bytes": {name.replace(" ", "_").lower(): n for name, n in self.floor_parts.items()},
                 "compulsory_bytes": self.compulsory_bytes,
                 "one_kernel_an_operation_bytes": self.alone_bytes,
                 "one_kernel_an_operation_us": 1e6 * self.alone_seconds,

@@ -115,6 +115,21 @@ def test_a_product_of_its_own_moves_in_a_graph_what_it_moves_alone() -> None:
     assert shared.floor_bytes == shared.compulsory_bytes
 
 
+def test_of_a_result_that_is_stored_in_part_the_rest_may_stay() -> None:
+    b = Builder("parts")
+    n = 16384
+    b.tensor("a", (n, n), "bf16", 2, "input")
+    b.tensor("b", (n, n), "bf16", 2, "input")
+    x, w = b.views["a"], b.views["b"]
+    b.operation("mm", "product", [use(x), use(w)], [("c", (n, n), "bf16", 2)], shapes.product(x, w, "bf16"))
+    b.pieces(["left", "right"], b.views["c"], [(n, n // 2)] * 2)
+    b.operation("sum", "reduction", [use(b.views["right"])], [("s", (n,), "bf16", 2)])
+    part = Audit(b.graph(["left", "s"]), A40)
+    whole = big(n, n, n)
+    assert part.computed_once and part.floor_bytes <= whole.floor_bytes - n * n  # half a result of 2 bytes less
+    assert part.between[0].bytes == 2 * n * n  # the store and the load of the half that is summed
+
+
 @pytest.mark.parametrize(
     ("a", "b", "expected"),
     [
