@@ -5,11 +5,12 @@ least each operand and each result once; a product, a convolution or attention a
 of the chip's memory, and its other operands (a bias) besides.
 
 **The graph.** However operations are fused, inputs and weights that are read come once and outputs leave once; an
-intermediate may stay on chip. Where every value is computed once, parts add up (Theorem 6): a product that shares none
-of its operands with another operation moves at least the segment bound, less what others hand to it, and less its
-result if that need not be stored. What it owns of inputs and outputs is the least of its part.
-
-A product all of whose operands are inputs of its own, and whose result is stored, moves what it moves alone.
+intermediate may stay on chip. A product that shares none of its operands with another operation moves at least what it
+moves alone, less what others hand to it, and less its result if that need not be stored; if either is so, where every
+value is computed once. *Proof.* From a schedule of the graph keep the moves and computations of the product's values,
+load each operand that another computes when that is complete, and store each result then that is not stored: a schedule
+of the product alone, in the same memory. Transfers of a complete value belong to its reader, so none counts twice
+(Theorem 6). What the product owns of inputs and outputs is the least of its part.
 
 **Saved at most:** the floor of one kernel an operation, less that of the graph. Of a tensor in between: its store, and
 a load by each reader.
@@ -17,14 +18,13 @@ a load by each reader.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
-from pebble.bounds import Accounting, Goal, Use
 from pebble.errors import InfeasibleError, InputError, PebbleError
-from pebble.families import accounting, family_of
+from pebble.families import family_of
 from pebble.graphs.graph import Graph, Operation
 from pebble.models.machine import Machine
 from pebble.models.rates import peak_dram, peak_operations
@@ -146,11 +146,11 @@ class Audit(Report):
                 traffic, theorem = bound + extra, name
             adds = workload.multiply_adds if operation.counted else 0
             if graph.needed.get(operation.name) == "all":
-                part, once = self._part(operation, workload, bound)
+                part, once = self._part(operation, bound)
         seconds = max(self.dram_seconds(traffic), self._work_seconds(workload, adds))
         return OperationFloor(operation, traffic, sum(own.values()), part, once and part > 0, adds, seconds, theorem)
 
-    def _part(self, operation: Operation, workload: Workload, bound: int) -> tuple[int, bool]:
+    def _part(self, operation: Operation, bound: int) -> tuple[int, bool]:
         """Bytes of the operation's values that a theorem adds in the graph, none where it shares an operand; and
         whether values must be computed once."""
         graph = self.graph
@@ -160,14 +160,9 @@ class Audit(Report):
             return 0, False
         own = graph.fused[operation.name]
         least = sum(own.get(name, 0) for name in (*names, *(use.tensor for use in operation.writes)))
-        handed = sum(use.elements for use in operands if graph.tensors[use.tensor].role == "computed")
-        cells = ((use, graph.tensors[use.tensor].width) for use in operation.writes)
-        result = sum(use.elements - own.get(use.tensor, 0) // width for use, width in cells)  # some may be stored
-        if not handed and not result:
-            return max(0, bound - least), False
-        capacity, width = self.gpu.on_chip_bytes // workload.narrowest_bytes, workload.narrowest_bytes
-        traffic = _segments(accounting(workload), capacity) - handed - result
-        return max(0, width * traffic - least), True
+        handed = graph.bytes_of([use for use in operands if graph.tensors[use.tensor].role == "computed"])
+        result = sum(graph.bytes_of([use]) - own.get(use.tensor, 0) for use in operation.writes)  # some may be stored
+        return max(0, bound - handed - result - least), handed + result > 0
 
     def dram_seconds(self, traffic: int) -> float:
         """Of bytes at the peak of DRAM."""
@@ -331,18 +326,6 @@ def _bound(workload: Workload, machine: Machine) -> tuple[int, str]:
     except InfeasibleError:
         return 0, ""
     return bound.bytes, bound.theorem.name
-
-
-def _segments(problem: Accounting, capacity: int) -> int:
-    """Values moved at least by the segment theorems, of all groups or parts; 0 where none applies."""
-    if problem.parts:
-        return sum(part.count * _of_segments(part.uses, capacity) for part in problem.parts)
-    return problem.groups * _of_segments(problem.uses, capacity)
-
-
-def _of_segments(uses: Iterable[Use], capacity: int) -> int:
-    goal = Goal(capacity)
-    return max((proof.elements for use in uses if use.counts_touched for proof in use.proofs(goal)), default=0)
 
 
 def _peak(machine: Machine, dtype: str, sums: str) -> float | None:
