@@ -20,6 +20,8 @@ from pebble.families.family import Family
 from pebble.families.ffn import FFN
 from pebble.families.gemm import GEMM
 from pebble.families.schedules import Explicit, in_turn
+from pebble.schedules.explicit.fused import FusedSchedule
+from pebble.schedules.explicit.token_bands import best_token_bands
 from pebble.workloads import Gemm, TransformerLayer
 from pebble.workloads.parameters import flag, needed, optional
 from pebble.workloads.widths import FastMemory
@@ -90,8 +92,13 @@ class LayerFamily(Family[TransformerLayer]):
 
     def best_schedule(self, workload: TransformerLayer, memory: FastMemory) -> Explicit | None:
         kernels = _kernels(workload)
-        parts = ((name, family.best_schedule(kernel, memory.of_part(kernel)), 1) for name, family, kernel in kernels)
-        return in_turn(parts, memory)
+        parts = [(name, family.best_schedule(kernel, memory.of_part(kernel)), 1) for name, family, kernel in kernels]
+        ffn = parts[-1][1]
+        known = (
+            in_turn(parts, memory),
+            best_token_bands(workload, memory, ffn if isinstance(ffn, FusedSchedule) else None),
+        )
+        return min((schedule for schedule in known if schedule), key=lambda schedule: schedule.bytes, default=None)
 
 
 def _kernels(layer: TransformerLayer) -> list[tuple[str, Family[Any], Workload]]:
