@@ -116,10 +116,16 @@ class TokenBands:
     @property
     def bytes(self) -> int:
         """The same in bytes."""
-        cost, counts = self.memory.cost, [*self.loads.items(), *self.stores.items()]
-        if self.ffn is None:
-            return cost.read * (self.elements - self.stores["mlp.Y"]) + cost.written * self.stores["mlp.Y"]
-        return cost.read * sum(count for name, count in counts if not name.startswith("mlp.")) + self.ffn.bytes
+        return sum(self.by_part.values())
+
+    @property
+    def by_part(self) -> dict[str, int]:
+        """Bytes of each part."""
+        cost = self.memory.cost
+        result = dict.fromkeys(("qkv", "attention", "o", "mlp"), 0)
+        for name, count in (*self.loads.items(), *self.stores.items()):
+            result[name.partition(".")[0]] += count * (cost.written if name == "mlp.Y" else cost.read)
+        return result if self.ffn is None else result | {"mlp": self.ffn.bytes}
 
     @property
     def peak_elements(self) -> int:

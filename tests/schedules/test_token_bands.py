@@ -208,3 +208,25 @@ def test_a_layer_of_a_model_on_a_chip() -> None:
     assert bands is not None and bands.bands == 2 and bands.bytes == 2 * weights + 2 * 2 * 8192 * 4096
     ffn = FAMILIES["ffn"].best_schedule(layer.mlp, memory)
     assert isinstance(ffn, FusedSchedule) and best_token_bands(layer, memory, ffn) == bands
+
+
+@pytest.mark.parametrize(
+    ("tokens", "room", "accumulators", "dtype"),
+    [
+        (300, "64KiB", "fp32", "bf16"),
+        (300, "12KiB", "fp32", "bf16"),
+        (300, "12KiB", "off", "bf16"),
+        (40, "1MiB", "off", "fp8"),
+    ],
+)
+def test_parts_add_up_to_the_bound_and_to_the_schedule(tokens: int, room: str, accumulators: str, dtype: str) -> None:
+    layer = TransformerLayer(tokens, 64, 256, 4, 2, 16, dtype=dtype, out_dtype=dtype)
+    found = pebble.bound(layer, cache=room, accumulators=accumulators)
+    assert [part["name"] for part in found.parts] == ["qkv", "attention", "o", "mlp"] and found.upper is not None
+    assert sum(part["bytes"] for part in found.parts) == found.lower.bytes
+    assert sum(part["schedule_bytes"] for part in found.parts) == found.upper.bytes
+    for part in found.parts:
+        assert part["bytes"] <= part["alone_bytes"] <= part["alone_schedule_bytes"]
+        assert part["bytes"] <= part["schedule_bytes"]
+    assert found.to_dict()["parts"] == found.parts
+    assert pebble.bound(layer.mlp, cache=room).parts == []
