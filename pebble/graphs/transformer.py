@@ -8,9 +8,11 @@ values of the new tokens. The tables of rotary position can be computed, so they
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from pebble.errors import InputError
 from pebble.graphs.graph import Builder, Graph, Shape, Use, use
-from pebble.workloads import Attention, Gemm, Workload, check_dimension, element_bytes, model_names, model_shape
+from pebble.workloads import Attention, Ffn, Gemm, Workload, check_dimension, element_bytes, model_names, model_shape
 from pebble.workloads.named import MIXTURES, ModelShape, model_layers
 
 _ID = 4  # bytes of the number of a token
@@ -111,7 +113,10 @@ class _Pass:
         inside = self._product(f"{at}{'gate_up' if shape.gated else 'up'}", self._norm(f"{at}norm_2", x))
         act = f"{at}activation"
         self._operation(act, "elementwise", [self._all(inside)], {act: shape.intermediate})
-        return self._add(f"{at}residual_2", x, self._product(f"{at}down", act)), k, v
+        down = self._product(f"{at}down", act)
+        ffn = Ffn(self.tokens, shape.hidden, shape.intermediate, 0, shape.gated, self.dtype, self.dtype)
+        self.builder.operations[-1] = replace(self.builder.operations[-1], chain=ffn)
+        return self._add(f"{at}residual_2", x, down), k, v
 
     def _all(self, name: str) -> Use:
         return use(self.builder.views[name])

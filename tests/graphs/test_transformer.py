@@ -96,6 +96,15 @@ def test_no_floor_is_above_that_of_single_kernels(model: str) -> None:
         assert not result.unknown
 
 
+def test_an_ffn_counts_as_in_a_layer_by_itself() -> None:
+    result = pebble.audit("llama-3-8b", tokens=8192, gpu="h100-sxm5-80gb")
+    *_, mlp = pebble.bound("llama-3-8b:layer", tokens=8192, gpu="h100-sxm5-80gb").parts
+    own = 2 * (3 * 4096 * 14336 + 8192 * 4096)
+    assert mlp["theorem"] == "Theorem 10" and result.computed_once
+    assert result.floor_parts["products"] == 32 * (mlp["bytes"] - own) > 0
+    assert result.compulsory_bytes == result.floor_bytes - result.floor_parts["products"]
+
+
 def test_weights_that_are_tied_are_read_once() -> None:
     parts = pebble.audit("gpt2", tokens=64, gpu="a40").floor_parts
     layer = 768 * (3 * 768 + 768 + 2 * 4 * 768) + 2 * 768
