@@ -98,7 +98,7 @@ def _print(result: Audit, top: int) -> None:
     ranked = sorted(equal.items(), key=lambda item: -sum(floor.alone_bytes for floor in item[1]))
     rows = [
         [
-            name,
+            name if len(floors) > 1 else floors[0].operation.name,
             kind,
             str(len(floors)),
             format_bytes(sum(floor.alone_bytes for floor in floors)),
