@@ -27,7 +27,19 @@ LEFT_OUT = "..."
 SAMPLES = (ROOT / "benchmarks/gpu/samples", ROOT / "tests/counters/data")  # reports that pages name by their file names
 _CONSOLE = re.compile(r"^\.\. code-block:: console\n\n((?:   .*\n|\n)+)|^```console\n((?:.*\n)+?)```", re.MULTILINE)
 _SHELL = re.compile(r"```sh\n(?:[^\n]*&& \S*)?pebble ([^\n]+)\n```\n+(?:prints\n+)?```text\n(.*?)\n```", re.DOTALL)
-_QUICK = ("advise", "bound", "coalesce", "cycles", "decode", "machines", "schedules", "stream", "time", "workloads")
+_QUICK = (
+    "advise",
+    "audit",
+    "bound",
+    "coalesce",
+    "cycles",
+    "decode",
+    "machines",
+    "schedules",
+    "stream",
+    "time",
+    "workloads",
+)
 _PATIENT = ("tile", "tune")
 LAGRANGIAN = "Lagrangian line accounting"
 NUMBER = r"\d+(?:,\d{3})*(?:\.\d+)?"

@@ -12,10 +12,13 @@ from typing import Any
 
 from pebble.errors import InputError
 from pebble.graphs.graph import Graph
+from pebble.graphs.transformer import forward_pass
 from pebble.models.machine import Machine
 from pebble.reports.audit import Audit
 from pebble.reports.target import chip_of
 from pebble.system.files import read_bytes
+from pebble.workloads import model_names, model_shape
+from pebble.workloads.named import MIXTURES
 
 Measured = Mapping[str, int] | str | Path | None
 
@@ -62,19 +65,33 @@ def from_torch(
 
 
 def audit(
-    target: Any, *, gpu: str | Machine | None = None, machine: str | None = None, measured: Measured = None
+    target: Any,
+    *,
+    gpu: str | Machine | None = None,
+    machine: str | None = None,
+    measured: Measured = None,
+    tokens: int | None = None,
+    context: int | None = None,
+    batch: int | None = None,
+    dtype: str | None = None,
 ) -> Audit:
-    """The floors of what a file holds.
+    """The floors of what a file holds, or of a forward pass of a named model.
 
     Parameters
     ----------
     target : str
         ``FILE.py:NAME``, a module, a class of modules or a function of the file, which has ``get_inputs()`` or
-        ``example_inputs``, and ``get_init_inputs()`` where the class takes arguments; or ``model.onnx``.
+        ``example_inputs``, and ``get_init_inputs()`` where the class takes arguments; ``model.onnx``; or a model of
+        ``pebble workloads``, such as ``llama-3-8b``.
     gpu, machine : str
         A SKU, or a machine file.
     measured : mapping of str to int, or a file, optional
         As for `pebble.from_torch`.
+    tokens, context, batch : int, optional
+        Of a named model: new tokens of each sequence; keys that the last of them sees (``context`` alone is a decode
+        step, of one token); sequences (1).
+    dtype : str, optional
+        Of a named model: the type of weights, activations and KV cache (bf16).
 
     Returns
     -------
@@ -83,13 +100,26 @@ def audit(
     Raises
     ------
     InputError
-        No such file or name, no inputs, a library missing, or a model that cannot be exported.
+        No such file or name, no inputs, a library missing, or a model that cannot be exported; a named model with
+        experts, or without tokens.
+    UnknownNameError
+        No such model or type.
     """
     chip = chip_of(gpu, machine)
     if not isinstance(target, str | Path):
         raise InputError(
-            f"audit: got {str(target)[:60]!r}, expected FILE.py:NAME or model.onnx; pebble.from_torch takes modules."
+            f"audit: got {str(target)[:60]!r}, expected FILE.py:NAME, model.onnx or the name of a model; "
+            "pebble.from_torch takes modules."
         )
+    model = str(target).lower()
+    if model in model_names() or model in MIXTURES:
+        return Audit(forward_pass(model, tokens, context, batch, dtype or "bf16"), chip, _measured(measured))
+    if any(option is not None for option in (tokens, context, batch, dtype)):
+        if ".py" in model or model.endswith(".onnx"):
+            raise InputError(
+                f"audit: got tokens, context, batch or dtype with {target}, expected them with a model's name."
+            )
+        model_shape(model)  # which names the nearest
     path, _, name = str(target).rpartition(":") if ".py:" in str(target) else (str(target), "", "")
     if path.endswith(".onnx"):
         from pebble.graphs.onnx_files import read_onnx
@@ -97,7 +127,8 @@ def audit(
         return Audit(read_onnx(path), chip, _measured(measured))
     if not path.endswith(".py") or not name:
         raise InputError(
-            f"audit: got {str(target)[:80]!r}, expected FILE.py:NAME, such as model.py:Model, or model.onnx."
+            f"audit: got {str(target)[:80]!r}, expected FILE.py:NAME, such as model.py:Model, model.onnx, or the name "
+            "of a model, such as llama-3-8b."
         )
     return Audit(_from_file(Path(path), name), chip, _measured(measured))
 

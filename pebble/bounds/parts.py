@@ -21,6 +21,13 @@ that uses it only after. So no transfer is counted twice, and the parts' bounds 
 first term of the maximum is the weights, inputs and outputs of the workload that belong to the part. (One part: Theorem
 1.) :math:`\square`
 
+**Alone.** Any theorem on a part as a workload of its own holds for it, less what is handed over: *a part moves at least
+what it moves alone, less the bytes of the operands that it is handed and of the cells that it hands on.* *Proof.* From
+a schedule of the workload keep what concerns the part's values; load each operand that is handed to it at the moment it
+is complete, and store each cell that it hands on at the moment that one is. That is a schedule of the part alone, and
+no more is held at any time. What it moves besides these loads and stores are transfers that the proof above gives to
+the part. :math:`\square`
+
 Without anything handed over (independent products) each part's projection is a legal schedule of that part alone, so
 the sum holds with recomputation as well. Capacity may be held by any part at any time: no share of :math:`S` is
 assumed.
@@ -55,12 +62,21 @@ class WorkloadPart(Subject):
         Weights, inputs and outputs of the workload that belong to the part.
     count : int
         How many there are.
+    alone : tuple of Use
+        The theorems on it as a workload of its own, where it is handed values or hands them on.
+    handed : int
+        Values that it is handed and that it hands on.
+    written : int
+        Outputs of the workload that it writes; of a part that hands its results on none.
     """
 
     name: str
     uses: tuple[Use, ...]
     least: int
     count: int = 1
+    alone: tuple[Use, ...] = ()
+    handed: int = 0
+    written: int = 0
 
 
 @dataclass(frozen=True)

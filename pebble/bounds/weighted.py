@@ -3,7 +3,7 @@
 The theorems are those of the classic game (`pebble.bounds.accounting`) with a width for each value; what they are asked
 about is a group, a kernel or a part by itself, and what surely moves of it is charged its own width. Equal groups and
 parts share no value, and each of two kernels starts from empty fast memory: as in the classic game the bounds add, each
-with the full :math:`S`.
+with the full :math:`S`. A part of a layer moves what it moves alone, less what is handed over (`pebble.bounds.parts`).
 """
 
 from __future__ import annotations
@@ -37,8 +37,7 @@ def in_bytes(problem: Accounting, bound: LowerBound, memory: FastMemory) -> Lowe
     Returns
     -------
     LowerBound
-        ``bound`` itself where it proves no less, or where the theorems do not apply: computed again, or a layer whose
-        parts use what others compute.
+        ``bound`` itself where it proves no less, or where the theorems do not apply: computed again.
     """
     if memory.widths.uniform:
         return bound
@@ -48,6 +47,9 @@ def in_bytes(problem: Accounting, bound: LowerBound, memory: FastMemory) -> Lowe
         (only,), floor = problems, max(bound.bytes // problem.groups, kernels[0].bytes)
         if (result := only.bound(memory.bytes, floor, slow=True)).proof is not None:
             kernels = (result,)
+    elif problem.computed_once:  # parts of a layer
+        more = (part.bound(memory.bytes, known.bytes, slow=True) for part, known in zip(problems, kernels, strict=True))
+        kernels = tuple(new if new.proof else known for new, known in zip(more, kernels, strict=True))
     chain = problem.chain
     proof = WeightedBound(memory.widths, kernels, bound, chained=chain is not None)
     if proof.bytes <= bound.bytes:
@@ -62,11 +64,12 @@ class KernelProblem(NamedTuple):
     uses: tuple[Use, ...]  #: the theorems on it, where values have widths
     least: int  #: bytes that surely move
     times: int  #: how many equal ones there are
+    handed: int = 0  #: bytes that it is handed or hands on, which only a kernel of its own moves
 
     def bound(self, capacity: int, floor: int, slow: bool = False) -> KernelBound:
         """What proves most of it, if more than ``floor``, among the theorems that take a search or the others."""
         uses = (use for use in self.uses if use.slow == slow)
-        return KernelBound(best_of(uses, Goal(capacity, floor)), self.least, self.times)
+        return KernelBound(best_of(uses, Goal(capacity, floor + self.handed)), self.least, self.times, self.handed)
 
 
 class KernelBound(NamedTuple):
@@ -75,18 +78,21 @@ class KernelBound(NamedTuple):
     proof: GroupProof | None  #: None where what surely moves is as much
     least: int  #: bytes that surely move
     times: int  #: how many equal ones there are
+    handed: int = 0  #: bytes that it is handed or hands on
 
     @property
     def bytes(self) -> int:
         """Of one of them."""
-        return self.least if self.proof is None else self.proof.bytes
+        return self.least if self.proof is None else self.proof.bytes - self.handed
 
 
 def _kernels(problem: Accounting, bound: LowerBound, widths: Widths) -> list[KernelProblem]:
     """What is bounded by itself, in bytes; nothing where no theorem applies."""
     chain, least = problem.chain, problem.workload.compulsory_bytes // problem.groups
     if problem.parts:
-        return [_part(part, widths) for part in problem.parts if not problem.computed_once]
+        if not problem.computed_once:
+            return [_part(part, widths) for part in problem.parts]
+        return [] if bound.recompute or bound.separate else [_linked(part, widths) for part in problem.parts]
     if (chain is not None and bound.recompute) or not problem.uses:
         return []
     if chain is None or not bound.separate:
@@ -105,6 +111,13 @@ def _part(part: WorkloadPart, widths: Widths) -> KernelProblem:
     box = piece.box
     least = widths.read * (box.rows + box.cols) * box.depth + widths.written * (box.rows * box.cols + piece.added)
     return KernelProblem(weighted(part.uses, widths), least, part.count)
+
+
+def _linked(part: WorkloadPart, widths: Widths) -> KernelProblem:
+    """A part that is handed values, or hands them on: what is its own; the theorems on it alone."""
+    of = Widths(widths.read, widths.hidden, widths.hidden, widths.read) if not part.written else widths
+    least = widths.read * part.least + (of.written - of.read) * part.written
+    return KernelProblem(weighted(part.alone, of), least, part.count, widths.read * part.handed)
 
 
 @dataclass(frozen=True)
@@ -146,8 +159,13 @@ class WeightedBound(SingleClaim):
     def to_json(self) -> dict[str, Any]:
         """Plain data for ``--json``."""
         entries = [
-            {**({} if item is None else item.to_json()), "surely_moved_bytes": least, "count": times}
-            for item, least, times in self.kernels
+            {
+                **({} if kernel.proof is None else kernel.proof.to_json()),
+                "surely_moved_bytes": kernel.least,
+                "count": kernel.times,
+                **({"handed_over_bytes": kernel.handed} if kernel.handed else {}),
+            }
+            for kernel in self.kernels
         ]
         proofs = [kernel.proof for kernel in self.kernels if kernel.proof is not None]
         shares = [proof.products // proof.segments for proof in proofs]
@@ -178,12 +196,22 @@ class WeightedBound(SingleClaim):
         proofs = [kernel.proof for kernel in self.kernels if kernel.proof is not None]
         text = "".join(dict.fromkeys(proof.argument for proof in proofs))
         for kernel in self.kernels:
-            text += _surely(kernel) if kernel.proof is None else kernel.proof.text(traffic)
+            text += _surely(kernel) if kernel.proof is None else kernel.proof.text(traffic) + _handed(kernel)
         terms = " + ".join(rf"{number(kernel.times)} \cdot {number(kernel.bytes)}" for kernel in self.kernels)
         return rf"""{text}
         ## Result
 
         $$ Q \ge {terms} = {number(self.bytes)}
+        """
+
+
+def _handed(kernel: KernelBound) -> str:
+    if not kernel.handed:
+        return ""
+    return f"""
+        In the layer ${number(kernel.handed)}$ bytes of this are handed over: load what is handed to this part when it
+        is complete, store what it hands on when that is, and a schedule of the layer holds one of this part alone. So
+        the layer moves ${number(kernel.bytes)}$ bytes of its values at least, and no transfer counts for two parts.
         """
 
 

@@ -13,6 +13,10 @@ A load of a value that one part computes and another uses belongs to the first w
 second afterwards; every other transfer belongs to the part whose weight, input or output it moves. No transfer counts
 twice, so the parts add up, each with all of S. This needs every value computed once where a part uses what another
 computes.
+
+In bytes, any theorem on the part alone holds, less what is handed over: in a schedule of all parts keep the values of
+one, load what is handed to it when that is complete and store what it hands on when that is. This is a schedule of the
+part alone, and what it moves besides are transfers that belong to the part.
 """
 
 from __future__ import annotations
@@ -64,8 +68,8 @@ def check_bytes(workload: Workload, claim: dict[str, Any], at: str) -> str:
     fields(claim, at, ("claim", "game", "widths_bytes", "capacity_bytes", "bytes", "proof"))
     redo, separate, how = _game(workload, claim, at)
     widths = read_widths(workload, claim["widths_bytes"], f"{at}.widths_bytes")
-    if workload.family == "layer":
-        raise RefusedError(f"{at}.claim", "no theorem in bytes is about a layer")
+    if separate and workload.family == "layer":
+        raise RefusedError(f"{at}.game.kernels", "no theorem in bytes is about a layer kernel by kernel")
     if redo and workload.linked:
         raise RefusedError(f"{at}.game.recompute", "these theorems are about schedules that compute nothing again")
     capacity = integer(claim["capacity_bytes"], f"{at}.capacity_bytes", 3)
@@ -75,7 +79,12 @@ def check_bytes(workload: Workload, claim: dict[str, Any], at: str) -> str:
     spec = array(proof["kernels"], f"{where}.kernels", len(kernels), len(kernels))
     total = 0
     for number, ((requested, count), item) in enumerate(zip(kernels, spec, strict=True)):
-        total += count * requested.moves(item, f"{where}.kernels[{number}]", IN_BYTES)
+        moved = requested.moves(item, f"{where}.kernels[{number}]", IN_BYTES)
+        if workload.family == "layer":
+            piece = workload.pieces[number]
+            taken = widths.read * piece.taken
+            moved = requested.least - taken if item["theorem"] == "compulsory" else moved - taken
+        total += count * moved
     equal(claim["bytes"], total, f"{at}.bytes", "bytes moved, at least")
     return (
         f"every schedule of {workload.label} in {capacity:,} bytes of fast memory, where a partial sum takes "
@@ -87,8 +96,11 @@ def kernels_of(
     workload: Workload, widths: ClaimedWidths, capacity: int, separate: bool
 ) -> list[tuple[KernelClaim, int]]:
     """What is bounded by itself, and how many equal ones there are."""
-    if workload.pieces:  # a group of products, each by itself
-        return [(KernelClaim(piece.workload, widths, capacity), piece.count) for piece in workload.pieces]
+    if workload.pieces:  # each by itself; what all but the last part of a layer hand on is an intermediate
+        *others, last = workload.pieces
+        of = widths.handing_on if workload.family == "layer" else widths
+        claims = [(KernelClaim(piece.workload, of, capacity), piece.count) for piece in others]
+        return [*claims, (KernelClaim(last.workload, widths, capacity), last.count)]
     if not separate:
         return [(KernelClaim(workload, widths, capacity), workload.groups)]
     inside = KernelClaim(workload, widths.handing_on, capacity, 0), KernelClaim(workload, widths, capacity, 1)

@@ -16,11 +16,13 @@ from typing import Any
 from .corner import Corner, read_turn
 from .reading import RefusedError, array, equal, fields, flag, integer, tagged
 from .statement import ALIKE, LATENT, ClaimedWidths, Workload, read_widths, with_separate_operands
+from .token_bands import check_token_bands
 from .upper import ScheduleTraffic, check_banded, check_claim, check_gemm, check_remainder, fits
 from .upper_chain import Shape, check_chain, check_panels
 from .upper_conv import check_conv
 
 _PRODUCTS = {"blocks": check_gemm, "banded": check_banded, "apart": check_remainder}
+TOKEN_BANDS = "token bands"
 _FUSED = ("bands", "panels apart", "phases")
 
 
@@ -55,8 +57,8 @@ def check_upper(workload: Workload, claim: dict[str, Any], at: str) -> str:
 def check_upper_bytes(workload: Workload, claim: dict[str, Any], at: str) -> str:
     """Check one claim of an upper bound for a memory of bytes and say it in a sentence."""
     fields(claim, at, ("claim", "widths_bytes", "capacity_bytes", "bytes", "schedule"))
-    if workload.pieces:
-        raise RefusedError(f"{at}.schedule", f"no schedule in bytes of a {workload.family} is defined here")
+    if workload.pieces and (type(claim["schedule"]) is not dict or claim["schedule"].get("kind") != TOKEN_BANDS):
+        raise RefusedError(f"{at}.schedule", f"no such schedule in bytes of a {workload.family} is defined here")
     widths = read_widths(workload, claim["widths_bytes"], f"{at}.widths_bytes")
     capacity = integer(claim["capacity_bytes"], f"{at}.capacity_bytes", 3)
     traffic = traffic_of(workload, Memory(capacity, widths), claim["schedule"], f"{at}.schedule")
@@ -71,8 +73,9 @@ def check_upper_bytes(workload: Workload, claim: dict[str, Any], at: str) -> str
 def traffic_bytes(workload: Workload, traffic: ScheduleTraffic, widths: ClaimedWidths) -> int:
     """Bytes of a schedule's loads and stores, each value at the width that it has then."""
     total = 2 * (widths.hidden - widths.read) * traffic.initialised
-    for name in traffic.loads | traffic.stores:
-        loads, stores = traffic.loads.get(name, 0), traffic.stores.get(name, 0)
+    for full in traffic.loads | traffic.stores:
+        loads, stores = traffic.loads.get(full, 0), traffic.stores.get(full, 0)
+        name = full.removeprefix("mlp.") if workload.family == "layer" else full
         if name in workload.operands and stores:  # an output; those stored more than once were partial sums
             outputs = workload.operands[name].elements
             total += 2 * widths.partial * (stores - outputs) + widths.written * (loads - stores + 2 * outputs)
@@ -93,7 +96,13 @@ def traffic_of(workload: Workload, memory: Memory, schedule: Any, at: str) -> Sc
     if workload.family == "conv2d":
         return _convolution(workload, memory, schedule, at)
     if workload.pieces:
-        tagged(schedule, at, "kind", ("parts",))
+        kinds = ("parts", TOKEN_BANDS) if workload.family == "layer" else ("parts",)
+        if tagged(schedule, at, "kind", kinds) == TOKEN_BANDS:
+            bands = check_token_bands(workload, memory.size, memory.widths, schedule, at)
+            if "ffn" not in schedule:
+                return bands
+            ffn = traffic_of(workload.pieces[-1].workload, memory, schedule["ffn"], f"{at}.ffn")
+            return bands.and_then(ffn.times(1, "mlp.{}".format))
         fields(schedule, at, ("kind", "parts"))
         spec = array(schedule["parts"], f"{at}.parts", len(workload.pieces), len(workload.pieces))
         whole = ScheduleTraffic({}, {}, 0)

@@ -1,9 +1,12 @@
-"""A model from PyTorch or an ONNX file: the floor of each operation, alone and fused, and what fusing can save at most.
+"""A model by name, from PyTorch or ONNX: the floor of each operation, alone and fused, and what fusing saves at most.
 
-A Python file has a module, a class of modules or a function, and `get_inputs()` or `example_inputs`; a class that takes
+A model of `pebble workloads` by its name, with --tokens T for a prefill or --context N for a decode step. A Python
+file has a module, a class of modules or a function, and `get_inputs()` or `example_inputs`; a class that takes
 arguments also `get_init_inputs()`. It is run, on tensors that have shapes and no values.
 
 examples:
+  pebble audit llama-3-8b --tokens 4096 --gpu h100
+  pebble audit llama-3-8b --context 8192 --batch 8 --gpu h100
   pebble audit model.py:Model --gpu h100
   pebble audit model.onnx --gpu a100 --json
   pebble audit model.py:Model --gpu h100 --measured kernels.csv --report audit.html
@@ -17,15 +20,21 @@ import argparse
 
 from pebble.api.audits import audit
 from pebble.cli import _output
-from pebble.reports.audit import Audit
+from pebble.graphs.layers import in_any_layer, saved_between
+from pebble.reports.audit import Audit, OperationFloor
 from pebble.reports.target import whole
 from pebble.units import format_bytes, format_ratio, format_seconds
 from pebble.webpage.report import check_page, save_answer
+from pebble.workloads.workload import MAX_DIMENSION
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """The arguments of ``pebble audit``."""
-    parser.add_argument("target", metavar="FILE", help="FILE.py:NAME, or model.onnx")
+    parser.add_argument("target", metavar="MODEL", help="llama-3-8b ..., FILE.py:NAME, or model.onnx")
+    parser.add_argument("--tokens", metavar="T", help="of a named model: new tokens of each sequence")
+    parser.add_argument("--context", metavar="N", help="of a named model: keys that the last token sees; alone: decode")
+    parser.add_argument("--batch", metavar="B", help="of a named model: sequences (1)")
+    parser.add_argument("--dtype", help="of a named model: weights, activations, KV cache (bf16)")
     parser.add_argument("--gpu", metavar="SKU", help="a GPU of `pebble machines`, such as a100-sxm4-40gb")
     parser.add_argument("--machine", metavar="FILE", help="a machine file of your own (`pebble machines --help`)")
     parser.add_argument(
@@ -40,7 +49,9 @@ def run(args: argparse.Namespace) -> int:
     top = whole("--top", args.top, 1, 100_000)
     if args.report:
         check_page(args.report, "--report")
-    result = audit(args.target, gpu=args.gpu, machine=args.machine, measured=args.measured)
+    sizes = {name: vars(args)[name] for name in ("tokens", "context", "batch")}
+    given = {name: whole(f"--{name}", value, 1, MAX_DIMENSION) for name, value in sizes.items() if value is not None}
+    result = audit(args.target, gpu=args.gpu, machine=args.machine, measured=args.measured, dtype=args.dtype, **given)
     if args.report:
         save_answer(result, args.report)
     if args.json:
@@ -58,6 +69,10 @@ def _print(result: Audit, top: int) -> None:
         f"floor        {format_bytes(result.floor_bytes)}, {format_seconds(result.floor_seconds)}: no kernels move "
         f"less, however they are fused{once}"
     )
+    parts = [f"{format_bytes(n)} of {name}" for name, n in result.floor_parts.items() if n and name != "products"]
+    beyond = result.floor_parts["products"]
+    parts += [f"{format_bytes(beyond)} more by theorems on products"] if beyond else []
+    say(f"that is      {', '.join(parts)}")
     say(
         f"unfused      {format_bytes(result.alone_bytes)}, {format_seconds(result.alone_seconds)} at least: one kernel "
         "an operation, each from memory to memory"
@@ -75,22 +90,30 @@ def _print(result: Audit, top: int) -> None:
             f"figures; their operands and results once would be {format_bytes(traffic)}"
         )
     print()
-    shown = sorted(result.floors, key=lambda floor: -floor.alone_bytes)[:top]
+    equal: dict[tuple[str, ...], list[OperationFloor]] = {}
+    for floor in result.floors:
+        operation = floor.operation
+        kind = operation.kind if operation.known else f"{operation.kind}, not known"
+        equal.setdefault((in_any_layer(operation.name), kind, floor.theorem), []).append(floor)
+    ranked = sorted(equal.items(), key=lambda item: -sum(floor.alone_bytes for floor in item[1]))
     rows = [
         [
-            floor.operation.name,
-            floor.operation.kind if floor.operation.known else f"{floor.operation.kind}, not known",
-            format_bytes(floor.alone_bytes),
-            format_seconds(floor.alone_seconds),
-            format_bytes(floor.fused_bytes + floor.part_bytes),
-            floor.theorem,
+            name if len(floors) > 1 else floors[0].operation.name,
+            kind,
+            str(len(floors)),
+            format_bytes(sum(floor.alone_bytes for floor in floors)),
+            format_seconds(sum(floor.alone_seconds for floor in floors)),
+            format_bytes(sum(floor.fused_bytes + floor.part_bytes for floor in floors)),
+            theorem,
         ]
-        for floor in shown
+        for (name, kind, theorem), floors in ranked[:top]
     ]
-    headers = ["operation", "kind", "alone", "time", "fused", "alone by"]
+    headers = ["operation", "kind", "layers", "alone", "time", "fused", "alone by"]
+    if len(equal) == len(result.floors):  # no layers that are alike
+        headers, rows = [*headers[:2], *headers[3:]], [[*row[:2], *row[3:]] for row in rows]
     print(_output.table(headers, rows, left=2, keep=("alone", "fused")))
-    if len(shown) < len(result.floors):
-        say(f"{len(result.floors) - len(shown)} operations that move less: --top N")
+    if len(rows) < len(equal):
+        say(f"{len(equal) - len(rows)} operations that move less: --top N")
     if result.written_out:
         print()
     for case in result.written_out[:3]:
@@ -101,8 +124,8 @@ def _print(result: Audit, top: int) -> None:
     if result.between:
         print()
         say("kept on chip, these save most, at most:")
-        for item in result.between[:3]:
-            say(f"{format_bytes(item.bytes)}: {item.name}, from {item.writer} to {', '.join(item.readers[:4])}", "  ")
+        for text in saved_between((t.name, t.bytes, t.writer, t.readers) for t in result.between)[:3]:
+            say(text, "  ")
 
 
 def _below(result: Audit) -> str:

@@ -223,6 +223,8 @@ def _explain(result: Bound) -> None:
             f"separate     {_counted(result.separate, separate)}: the least when every "
             f"intermediate goes through memory; over the lower bound {over}"
         )
+    if result.parts:
+        _parts(result)
     for other in document["other_capacities"]:
         bound = other["lower_bound"]
         memory = other["capacity"]["detail"].removeprefix("one explicitly managed memory of ")
@@ -239,6 +241,20 @@ def _explain(result: Bound) -> None:
     marks = {"proven": "proven", "not_proven_here": "not proven here", "refuted_here": "REFUTED here"}
     for bound in document["published"]:
         say(f"{bound['name']}: {bound['elements']:,}: {marks[bound['status']]}: {bound['note']}", "  ")
+
+
+def _parts(result: Bound) -> None:
+    """Each part alone and in the layer: what is proved, and what the best schedule known moves."""
+    keys = ("alone_bytes", "alone_schedule_bytes", "bytes", "schedule_bytes")
+    rows = [
+        [part["name"], *("-" if part[key] is None else format_bytes(part[key]) for key in keys), part["theorem"]]
+        for part in result.parts
+    ]
+    sums = [[part[key] for part in result.parts] for key in keys]
+    rows.append(["all", *("-" if None in column else format_bytes(sum(column)) for column in sums), ""])
+    print()
+    print(_output.table(["part", "alone, at least", "schedule", "in the layer, at least", "schedule", "by"], rows))
+    print()
 
 
 def _with_state(result: Bound) -> str:

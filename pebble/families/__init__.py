@@ -174,7 +174,10 @@ def read_workload(name: str, values: Mapping[str, object]) -> Workload:
         read = read_values(name, (*TOKENS, *extra, *DTYPES), values_of)
         return named_workload(name, **read)
     if name in model_names():
-        raise InputError(f"workload: got {name!r} without a layer, expected MODEL:LAYER such as {name}:qkv.")
+        raise InputError(
+            f"workload: got {name!r} without a layer, expected MODEL:LAYER such as {name}:qkv; "
+            f"`pebble audit {name}` takes it whole."
+        )
     known = [*FAMILIES, *(f"{m}:qkv" for m in model_names())]
     raise UnknownNameError("workload", name, known, "pebble workloads", _ELSEWHERE.get(name, ""))
 

@@ -87,6 +87,11 @@ class PartSchedule:
         return sum(count * schedule.bytes for _, schedule, count in self.parts)
 
     @property
+    def by_part(self) -> dict[str, int]:
+        """Bytes of each part."""
+        return {name: count * schedule.bytes for name, schedule, count in self.parts}
+
+    @property
     def name(self) -> str:
         """What runs, in a line."""
         shown = [f"{name}: {s.name}" if n == 1 else f"{n} x {name}: {s.name}" for name, s, n in self.parts[:4]]

@@ -30,7 +30,7 @@ class Tensor:
     name: str
     elements: int
     width: int  #: bytes of an element
-    role: str  #: ``input``, ``weight`` or ``computed``
+    role: str  #: ``input``, ``weight``, ``cache`` (keys and values of earlier tokens) or ``computed``
     parent: str = ""  #: of a piece that shares no element with its siblings: what it is a piece of
 
 
@@ -55,6 +55,7 @@ class Operation:
     workload: Workload | None = None
     known: bool = True
     counted: bool = True  #: whether every algorithm makes its multiply-adds (a convolution may be made with fewer)
+    chain: Workload | None = None  #: with the product before it and what is between: two products in a row
 
 
 @dataclass(frozen=True)
@@ -95,6 +96,11 @@ class Graph:
             for name in dict.fromkeys(self.root(use.tensor) for use in operation.reads):
                 result.setdefault(name, []).append(operation)
         return {name: tuple(who) for name, who in result.items()}
+
+    @cached_property
+    def writers(self) -> dict[str, Operation]:
+        """Who computes each tensor."""
+        return {use.tensor: operation for operation in self.operations for use in operation.writes}
 
     @cached_property
     def stored(self) -> frozenset[str]:

@@ -12,7 +12,7 @@ from typing import Any, Protocol
 
 from pebble.bounds import LowerBound, NotCertifiedError
 from pebble.certificate import FORMAT, VERSION, RefusedError, check
-from pebble.certificate.schedules import Memory, traffic_of
+from pebble.certificate.schedules import TOKEN_BANDS, Memory, traffic_of
 from pebble.certificate.statement import Workload as Statement
 from pebble.certificate.statement import read_workload
 from pebble.certificate.upper_chain import MAX_MASKED_BANDS
@@ -29,6 +29,7 @@ from pebble.schedules.explicit.gemm import BandedProduct
 from pebble.schedules.explicit.latent import LatentSchedule
 from pebble.schedules.explicit.phases import Phases
 from pebble.schedules.explicit.remainder import BandsWithRemainder, PanelsWithRemainder
+from pebble.schedules.explicit.token_bands import TokenBands
 from pebble.system.files import check_path, write_text
 from pebble.workloads.widths import ALIKE
 from pebble.workloads.workload import Workload
@@ -186,6 +187,9 @@ def _parameters(schedule: Explicit | ExplicitProduct | ChainPlan | Kernel) -> di
             return _parameters(separate)
         case LatentSchedule(rows=rows):
             return {"kind": "latent panels", "rows": rows} if rows else {"kind": "latents stay"}
+        case TokenBands():
+            fields = {"rows": schedule.rows, "kept": schedule.kept, "weights_stay": schedule.weights_stay}
+            return {"kind": TOKEN_BANDS, **fields, **({"ffn": _parameters(schedule.ffn)} if schedule.ffn else {})}
         case Kernel(name="softmax"):
             return {"kind": "softmax", "row_stays": schedule.row_stays}
         case Kernel():

@@ -5,11 +5,13 @@ least each operand and each result once; a product, a convolution or attention a
 of the chip's memory, and its other operands (a bias) besides.
 
 **The graph.** However operations are fused, inputs and weights that are read come once and outputs leave once; an
-intermediate may stay on chip. Where every value is computed once, parts add up (Theorem 6): a product that shares none
-of its operands with another operation moves at least the segment bound, less what others hand to it, and less its
-result if that need not be stored. What it owns of inputs and outputs is the least of its part.
-
-A product all of whose operands are inputs of its own, and whose result is stored, moves what it moves alone.
+intermediate may stay on chip. A product that shares none of its operands with another operation moves at least what
+it moves alone, less what others hand to it, and less its result if that need not be stored; if either is so, where
+every value is computed once. *Proof.* From a schedule of the graph keep the moves and computations of the product's
+values, load each operand that another computes when that is complete, and store each result then that is not stored:
+a schedule of the product alone, in the same memory. Transfers of a complete value belong to its reader, so none
+counts twice (Theorem 6). The same holds of two products in a row with an activation between. What the product owns of
+inputs and outputs is the least of its part.
 
 **Saved at most:** the floor of one kernel an operation, less that of the graph. Of a tensor in between: its store, and
 a load by each reader.
@@ -17,14 +19,13 @@ a load by each reader.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
 
-from pebble.bounds import Accounting, Goal, Use
 from pebble.errors import InfeasibleError, InputError, PebbleError
-from pebble.families import accounting, family_of
+from pebble.families import family_of
 from pebble.graphs.graph import Graph, Operation
 from pebble.models.machine import Machine
 from pebble.models.rates import peak_dram, peak_operations
@@ -131,7 +132,19 @@ class Audit(Report):
     def floors(self) -> tuple[OperationFloor, ...]:
         """Of every operation that moves anything."""
         known: dict[Workload, tuple[int, str]] = {}
-        return tuple(self._floor(operation, known) for operation in self.graph.operations)
+        results = {operation.name: self._floor(operation, known) for operation in self.graph.operations}
+        for operation in self.graph.operations:
+            if operation.chain is None or self.graph.needed.get(operation.name) != "all":
+                continue
+            between = self.graph.writers[operation.reads[0].tensor]
+            first = self.graph.writers[between.reads[0].tensor]
+            if operation.chain not in known:
+                known[operation.chain] = _bound(operation.chain, self.gpu, recompute=False)
+            part, _ = self._part((first, between, operation), known[operation.chain][0])
+            if part > results[first.name].part_bytes + results[operation.name].part_bytes:
+                results[first.name] = replace(results[first.name], part_bytes=0, once=False)
+                results[operation.name] = replace(results[operation.name], part_bytes=part, once=True)
+        return tuple(results.values())
 
     def _floor(self, operation: Operation, known: dict[Workload, tuple[int, str]]) -> OperationFloor:
         graph, workload, own = self.graph, operation.workload, self.graph.fused[operation.name]
@@ -146,27 +159,25 @@ class Audit(Report):
                 traffic, theorem = bound + extra, name
             adds = workload.multiply_adds if operation.counted else 0
             if graph.needed.get(operation.name) == "all":
-                part, once = self._part(operation, workload, bound)
+                part, once = self._part((operation,), bound)
         seconds = max(self.dram_seconds(traffic), self._work_seconds(workload, adds))
         return OperationFloor(operation, traffic, sum(own.values()), part, once and part > 0, adds, seconds, theorem)
 
-    def _part(self, operation: Operation, workload: Workload, bound: int) -> tuple[int, bool]:
-        """Bytes of the operation's values that a theorem adds in the graph, none where it shares an operand; and
-        whether values must be computed once."""
+    def _part(self, chain: tuple[Operation, ...], bound: int) -> tuple[int, bool]:
+        """Bytes of the values of an operation, or several in a row, that a theorem adds in the graph, none where one
+        shares an operand; and whether values must be computed once."""
         graph = self.graph
-        operands = [use for use in operation.reads if not use.extra]
-        names = [use.tensor for use in operands]
+        inside = {use.tensor for operation in chain[:-1] for use in operation.writes}
+        reads = [use for operation in chain for use in operation.reads if not use.extra]
+        operands = [use for use in reads if use.tensor not in inside]
+        names = [use.tensor for use in reads]
         if any(graph.tensors[name].parent or len(graph.readers[name]) > 1 or name in graph.stored for name in names):
             return 0, False
-        own = graph.fused[operation.name]
-        least = sum(own.get(name, 0) for name in (*names, *(use.tensor for use in operation.writes)))
-        handed = sum(use.elements for use in operands if graph.tensors[use.tensor].role == "computed")
-        result = sum(use.elements for use in operation.writes if use.tensor not in graph.stored)
-        if not handed and not result:
-            return max(0, bound - least), False
-        capacity, width = self.gpu.on_chip_bytes // workload.narrowest_bytes, workload.narrowest_bytes
-        traffic = _segments(accounting(workload), capacity) - handed - result
-        return max(0, width * traffic - least), True
+        own = {name: traffic for operation in chain for name, traffic in graph.fused[operation.name].items()}
+        least = sum(own.get(name, 0) for name in (*names, *(use.tensor for use in chain[-1].writes)))
+        handed = graph.bytes_of([use for use in operands if graph.tensors[use.tensor].role == "computed"])
+        result = sum(graph.bytes_of([use]) - own.get(use.tensor, 0) for use in chain[-1].writes)  # some may be stored
+        return max(0, bound - handed - result - least), handed + result > 0
 
     def dram_seconds(self, traffic: int) -> float:
         """Of bytes at the peak of DRAM."""
@@ -194,6 +205,16 @@ class Audit(Report):
     def compulsory_bytes(self) -> int:
         """Inputs that are read and outputs, once each: with recomputation too."""
         return sum(floor.fused_bytes for floor in self.floors)
+
+    @cached_property
+    def floor_parts(self) -> dict[str, int]:
+        """Bytes of the floor: weights, KV cache, inputs and outputs once, and what theorems on products add."""
+        roles = {"weight": "weights", "cache": "KV cache", "input": "inputs", "computed": "outputs"}
+        result = dict.fromkeys(roles.values(), 0)
+        for own in self.graph.fused.values():
+            for name, traffic in own.items():
+                result[roles[self.graph.tensors[name].role]] += traffic
+        return result | {"products": sum(floor.part_bytes for floor in self.floors)}
 
     @property
     def floor_seconds(self) -> float:
@@ -233,7 +254,7 @@ class Audit(Report):
                 loads = sum(
                     graph.bytes_of([u for u in reader.reads if graph.root(u.tensor) == name]) for reader in readers
                 )
-                traffic = loads + (0 if name in graph.stored else graph.bytes_of([use]))
+                traffic = loads + graph.bytes_of([use]) - graph.fused[operation.name].get(name, 0)  # stored anyway
                 results.append(Between(name, traffic, operation.name, tuple(reader.name for reader in readers)))
         return tuple(sorted(results, key=lambda item: -item.bytes))
 
@@ -241,12 +262,11 @@ class Audit(Report):
     def written_out(self) -> tuple[WrittenOut, ...]:
         """Attention that is written out, and what it moves as one kernel at least."""
         graph, alone = self.graph, {floor.operation.name: floor.alone_bytes for floor in self.floors}
-        writers = {use.tensor: operation for operation in graph.operations for use in operation.writes}
         results = []
         for softmax in (operation for operation in graph.operations if operation.kind == "softmax"):
             back, here = [softmax], softmax
             while here.kind in ("softmax", "elementwise") and here.reads:
-                result = writers.get(graph.root(here.reads[0].tensor))
+                result = graph.writers.get(graph.root(here.reads[0].tensor))
                 if result is None:
                     break
                 here = result
@@ -296,6 +316,7 @@ class Audit(Report):
             "graph": {
                 "floor_bytes": self.floor_bytes,
                 "floor_us": 1e6 * self.floor_seconds,
+                "floor_parts_bytes": {name.replace(" ", "_").lower(): n for name, n in self.floor_parts.items()},
                 "compulsory_bytes": self.compulsory_bytes,
                 "one_kernel_an_operation_bytes": self.alone_bytes,
                 "one_kernel_an_operation_us": 1e6 * self.alone_seconds,
@@ -311,26 +332,14 @@ class Audit(Report):
         }
 
 
-def _bound(workload: Workload, machine: Machine) -> tuple[int, str]:
+def _bound(workload: Workload, machine: Machine, recompute: bool = True) -> tuple[int, str]:
     """Bytes that a kernel of it moves at least, and why; 0 where the chip holds no multiply-add."""
     try:
         capacity = chip_capacity(machine, workload, _SUMS)
-        bound = family_of(workload).lower_bound(workload, capacity.elements, True, capacity.memory)
+        bound = family_of(workload).lower_bound(workload, capacity.elements, recompute, capacity.memory)
     except InfeasibleError:
         return 0, ""
     return bound.bytes, bound.theorem.name
-
-
-def _segments(problem: Accounting, capacity: int) -> int:
-    """Values moved at least by the segment theorems, of all groups or parts; 0 where none applies."""
-    if problem.parts:
-        return sum(part.count * _of_segments(part.uses, capacity) for part in problem.parts)
-    return problem.groups * _of_segments(problem.uses, capacity)
-
-
-def _of_segments(uses: Iterable[Use], capacity: int) -> int:
-    goal = Goal(capacity)
-    return max((proof.elements for use in uses if use.counts_touched for proof in use.proofs(goal)), default=0)
 
 
 def _peak(machine: Machine, dtype: str, sums: str) -> float | None:

@@ -6,18 +6,23 @@ import shlex
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Unpack
+from typing import TYPE_CHECKING, Any, Unpack, cast
 
-from pebble.bounds import Formula, LowerBound
+from pebble.bounds import Formula, LowerBound, WeightedBound, WorkloadPart
+from pebble.bounds.parts import SumOfParts, of_part
+from pebble.bounds.proofs import COMPULSORY, Proof
 from pebble.errors import check_flag
-from pebble.families import Explicit, command_words, family_of
+from pebble.families import Explicit, accounting, command_words, family_of
+from pebble.families.schedules import PartSchedule
 from pebble.models.machine import Machine
 from pebble.reports.capacity import Capacity, cache_capacity, chip_capacity, known_of
 from pebble.reports.report import Report
 from pebble.reports.target import MAX_SMS, Target, TargetOptions, read_target, whole
 from pebble.reports.timed import WorkloadTime, check_time_options
+from pebble.schedules.explicit.token_bands import TokenBands
 from pebble.timing.floor import verdict_of_bound
 from pebble.units import Size, format_bytes, format_capacity, format_ratio
+from pebble.workloads import TransformerLayer
 from pebble.workloads.workload import Workload
 
 if TYPE_CHECKING:
@@ -109,6 +114,31 @@ class Bound(Report):
             return schedule.bytes / self.lower.bytes
         return schedule.elements / self.lower.elements
 
+    @cached_property
+    def parts(self) -> list[dict[str, Any]]:
+        """Of a layer: bytes of each part, alone and in the layer, proved and by the best schedule; else nothing."""
+        if not isinstance(self.workload, TransformerLayer):
+            return []
+        moved = {} if self.upper is None else cast("PartSchedule | TokenBands", self.upper).by_part
+        results = []
+        terms = accounting(self.workload).parts
+        for at, (part, kernel) in enumerate(zip(terms, self.workload.kernels, strict=True)):
+            room = memory_of(self.target, kernel)
+            alone, known, *_ = known_of(kernel, room.elements, room.schedules(kernel), 1, self.recompute, room.memory)
+            least, theorem = _in_layer(self.lower.proof, at, part, self.workload.narrowest_bytes)
+            results.append(
+                {
+                    "name": part.name,
+                    "alone_bytes": alone.bytes,
+                    "alone_theorem": alone.theorem.name,
+                    "alone_schedule_bytes": None if known is None else known.bytes,
+                    "bytes": least,
+                    "theorem": theorem,
+                    "schedule_bytes": moved.get(part.name),
+                }
+            )
+        return results
+
     @property
     def published(self) -> list[dict[str, Any]]:
         """Each published bound, and what it is worth here."""
@@ -163,6 +193,8 @@ class Bound(Report):
             result["separate_over_fused_bound"] = self.separate.elements / self.lower.elements
         if self.timed is not None:
             result |= self.timed.to_json(self.verdict)
+        if self.parts:
+            result["parts"] = self.parts
         others = [{"capacity": c.to_json(), "lower_bound": b.to_json()} for c, b in self.others]
         return result | {"published": self.published, "other_capacities": others}
 
@@ -203,6 +235,15 @@ class Bound(Report):
         """The command line that gives this answer."""
         words = ["pebble", "bound", *command_words(self.workload), *self.target.words]
         return shlex.join([*words, *(["--recompute", "allowed"] if self.recompute else [])])
+
+
+def _in_layer(proof: Proof, at: int, part: WorkloadPart, narrow: int) -> tuple[int, str]:
+    """What is proved of a part in the layer, in bytes, and by what."""
+    if isinstance(proof, WeightedBound):
+        kernel = proof.kernels[at]
+        return kernel.times * kernel.bytes, COMPULSORY.name if kernel.proof is None else kernel.proof.theorem.name
+    result = proof.segments[at] if isinstance(proof, SumOfParts) else None
+    return narrow * part.count * of_part(part, result), COMPULSORY.name if result is None else proof.theorem.name
 
 
 def _schedule_json(schedule: Explicit) -> dict[str, Any]:

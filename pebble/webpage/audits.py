@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from html import escape
 
 from pebble.errors import InputError
+from pebble.graphs.layers import in_any_layer, saved_between
 from pebble.units import format_bytes, format_ratio
 from pebble.webpage.documents import Document, Fields
 
@@ -56,40 +57,60 @@ class AuditPicture:
 def picture_of(document: Document) -> AuditPicture:
     """The picture of a document; InputError where it is none of `pebble audit`."""
     fields = Fields(document.data, document.name)
-    every = [
+    single = [
         _Row(
             part.text("name"), part.text("kind"), part.whole("alone_bytes"), part.whole("fused_bytes"),
             part.maybe("measured_bytes"),
         )
         for part in fields.parts("operations")
     ]  # fmt: skip
-    if not every:
+    if not single:
         raise InputError(f"report: {document.name}: operations: got none, expected one or more.")
+    every, names = _alike(single)
     largest = sorted(range(len(every)), key=lambda i: -every[i].alone)[:MOST]
     rows = [every[i] for i in sorted(largest)]
     place = {row.name: i for i, row in enumerate(rows)}
     between = fields.parts("between")
+    moved: dict[tuple[str, str], int] = {}  # by tensor, those of equal layers as one
+    ends: dict[tuple[str, str], dict[tuple[int, int], None]] = {}
+    for item in between:
+        writer, tensor = names.get(item.text("writer"), ""), in_any_layer(item.text("tensor"))
+        moved[writer, tensor] = moved.get((writer, tensor), 0) + item.whole("bytes")
+        readers = (names.get(name, "") for name in item.texts("readers"))
+        if writer in place:
+            lines = ((place[writer], place[reader]) for reader in readers if reader in place)
+            ends.setdefault((writer, tensor), {}).update(dict.fromkeys(lines))
+    ranks = {tensor: rank for rank, tensor in enumerate(sorted(moved, key=lambda tensor: -moved[tensor]))}
     arcs = [
-        (place[item.text("writer")], place[reader], rank)
-        for rank, item in enumerate(between)
-        for reader in item.texts("readers")
-        if item.text("writer") in place and reader in place
+        (*line, ranks[tensor]) for tensor in sorted(ends, key=lambda tensor: ranks[tensor]) for line in ends[tensor]
     ]
-    saves = [
-        f"{format_bytes(item.whole('bytes'))}: {item.text('tensor')}, from {item.text('writer')} to "
-        f"{', '.join(item.texts('readers')[:4])}"
-        for item in between[:MARKED]
-    ]
+    saves = saved_between(
+        (item.text("tensor"), item.whole("bytes"), item.text("writer"), item.texts("readers")) for item in between
+    )[:MARKED]
     graph = fields.part("graph")
     floor, unfused = graph.whole("floor_bytes"), graph.whole("one_kernel_an_operation_bytes")
     about = (
         f"{fields.part('machine').text('name')}: at least {format_bytes(floor)} however operations are fused; "
         f"one kernel an operation moves at least {format_bytes(unfused)}"
     )
-    about += _measured(every)
+    about += _measured(single)
     return AuditPicture(
         fields.text("target"), about, tuple(rows), tuple(arcs), tuple(saves), len(every) - len(rows)
     )  # fmt: skip
+
+
+def _alike(rows: list[_Row]) -> tuple[list[_Row], dict[str, str]]:
+    """Operations of equal layers added up, and the name of the sum by that of each; none where one was measured."""
+    groups: dict[tuple[str, str], list[_Row]] = {}
+    apart = any(row.measured is not None for row in rows)
+    for row in rows:
+        groups.setdefault((row.name if apart else in_any_layer(row.name), row.kind), []).append(row)
+    results, names = [], dict[str, str]()
+    for (name, kind), group in groups.items():
+        title = group[0].name if len(group) == 1 else f"{len(group)} x {name}"
+        results.append(_Row(title, kind, sum(r.alone for r in group), sum(r.fused for r in group), group[0].measured))
+        names |= {row.name: title for row in group}
+    return results, names
 
 
 def _measured(rows: list[_Row]) -> str:

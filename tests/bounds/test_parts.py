@@ -153,9 +153,9 @@ def test_a_layer_between_its_inputs_and_its_kernels(layer: TransformerLayer, cap
     known = in_values(LAYER.best_schedule, layer, capacity)
     if known is not None:
         each = [in_values(FAMILIES[kernel.FAMILY].best_schedule, kernel, capacity) for kernel in layer.kernels]
-        assert known.elements == sum(schedule.elements for schedule in each if schedule is not None)
-        assert separate.elements <= known.elements
-        assert lower.bytes <= known.bytes and separate.bytes <= known.bytes
+        assert lower.elements <= known.elements and lower.bytes <= known.bytes
+        kernel_by_kernel = sum(schedule.elements for schedule in each if schedule is not None)
+        assert max(separate.elements, known.elements) <= kernel_by_kernel
 
 
 def test_a_layer_is_its_kernels() -> None:

@@ -5,14 +5,17 @@ import random
 import pytest
 
 from pebble.api.traffic import bound
-from pebble.bounds import Piece, WeightedBound
+from pebble.bounds import Accounting, Piece, WeightedBound, WorkloadPart
+from pebble.bounds import lower_bound as bound_of
+from pebble.bounds.accounting import product_uses
 from pebble.bounds.box import FRACTION_BITS, shares_of
 from pebble.bounds.chain import Chain
+from pebble.bounds.weighted import in_bytes
 from pebble.cdag.products import gemm_dag
 from pebble.errors import InfeasibleError, InputError, UnknownNameError
 from pebble.families import family_of, read_workload
 from pebble.reports.bound import bound_workload
-from pebble.workloads import Attention, Conv2d, Ffn, Gemm, GroupedGemm
+from pebble.workloads import Attention, Conv2d, Ffn, Gemm, GroupedGemm, TransformerLayer
 from pebble.workloads.widths import FastMemory, Widths
 from pebble.workloads.workload import Workload
 from tests.bounds.weighted_game import chain_game, product_game
@@ -158,7 +161,40 @@ def test_sizes_in_values_and_unknown_widths_are_refused() -> None:
         bound(Gemm(4, 4, 4), cache="80B", accumulators="fp32", buffers="pooled", sms=2)
 
 
-def test_layers_keep_what_counting_values_proves() -> None:
+@pytest.mark.parametrize(
+    ("sides", "widths", "spare"),
+    [((2, 2, 1, 2), BF16, 0), ((1, 2, 2, 2), BF16, 2), ((2, 2, 1, 2), FP8, 1), ((2, 1, 1, 3), Widths(1, 2, 2, 1), 1)],
+)
+def test_parts_that_hand_values_over_move_what_they_move_alone_less_these(
+    sides: tuple[int, int, int, int], widths: Widths, spare: int
+) -> None:
+    m, k, f, l = sides
+    capacity = 2 * widths.read + max(widths.hidden, widths.partial) + spare
+    inside = Widths(widths.read, widths.hidden, widths.hidden, widths.read)
+    alone = product_game(m, f, k, inside).least(capacity), product_game(m, l, f, widths).least(capacity)
+    together = chain_game(m, k, f, l, widths).least(capacity)
+    assert together is not None and None not in alone
+    assert sum(least or 0 for least in alone) - 2 * widths.read * m * f <= together
+    parts = (
+        WorkloadPart("first", (), m * k + k * f, alone=product_uses(m, f, k), handed=m * f),
+        WorkloadPart("second", (), f * l + m * l, alone=product_uses(m, l, f), handed=m * f, written=m * l),
+    )
+    names = {1: "fp8", 2: "bf16"}
+    ffn = Ffn(m, k, f, l, False, names[widths.read], names[widths.written])
+    told = Accounting(ffn, parts=parts, computed_once=True)
+    proved = in_bytes(told, bound_of(told, 3), FastMemory(capacity, widths))
+    assert proved.bytes <= together
+
+
+def test_layers_prove_in_bytes_what_their_parts_prove_alone_less_what_is_handed_over() -> None:
     layer = read_workload("llama-2-7b:layer", {"tokens": 512})
-    plain, wide = (bound_workload(layer, cache="1MiB", accumulators=x) for x in ("off", "fp32"))
-    assert wide.lower == plain.lower
+    plain, wide = (bound_workload(layer, cache="1MiB", accumulators=x).lower for x in ("off", "fp32"))
+    assert wide.elements == plain.elements and wide.bytes > 1.2 * plain.bytes
+    assert isinstance(wide.proof, WeightedBound)
+    assert isinstance(layer, TransformerLayer)
+    for part, kernel in zip(wide.proof.kernels, layer.kernels, strict=True):
+        assert (
+            part.times * (part.bytes + part.handed)
+            == bound_workload(kernel, cache="1MiB", accumulators="fp32").lower.bytes
+        )
+    assert bound_workload(layer, cache="1MiB", accumulators="fp32", recompute=True).lower.bytes < plain.bytes

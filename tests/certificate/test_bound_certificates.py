@@ -50,6 +50,8 @@ INSTANCES: dict[str, tuple[AnyWorkload, int, bool]] = {
     "batch": (GroupedGemm((300,) * 7, 200, 100), 900, False),
     "layer": (TransformerLayer(8192, 4096, 14336, 32, 8, 128), 40 * 2**19, False),
     "layer, small": (TransformerLayer(40, 16, 50, 4, 2, 6, 9, False, "fp8", "fp32"), 60, False),
+    "layer, in bands": (TransformerLayer(40, 16, 50, 4, 2, 6), 1300, False),
+    "layer, in bands, then its ffn": (TransformerLayer(300, 64, 256, 4, 2, 16, 12, False), 16000, False),
     "layer, computed again": (TransformerLayer(40, 16, 50, 4, 2, 6), 60, True),
     "conv2d, by lines": (Conv2d(2, 8, 16, 12, 12, 3, 1), 700, False),
     "conv2d": (Conv2d(4, 16, 32, 20, 20, 3, 2), 400, False),

@@ -13,7 +13,7 @@ from pebble.bounds.lines import MULTIPLIER_BITS, Cut
 from pebble.certificate import RefusedError, check
 from pebble.families import FAMILIES, accounting
 from pebble.reports.bound import bound_workload
-from pebble.workloads import Attention, Conv2d, Ffn, Gemm, GroupedGemm
+from pebble.workloads import Attention, Conv2d, Ffn, Gemm, GroupedGemm, TransformerLayer
 from pebble.workloads.widths import FastMemory, Widths
 from pebble.workloads.workload import Workload
 from tests.certificate.mutate import mutations
@@ -32,6 +32,8 @@ INSTANCES: dict[str, tuple[Workload, str]] = {
     "attention": (Attention(32768, 32768, 128), "228KiB"),
     "attention, causal": (Attention(400, 500, 16, heads=4, kv_heads=2, causal=True), "4KiB"),
     "grouped": (GroupedGemm((512, 384, 512), 409, 716), "64KiB"),
+    "layer": (TransformerLayer(400, 96, 300, 4, 2, 24), "4KiB"),
+    "layer, in bands": (TransformerLayer(300, 64, 256, 4, 2, 16), "32KiB"),
     "conv2d": (Conv2d(4, 64, 64, 20, 20, 3), "8KiB"),
 }
 
@@ -253,7 +255,7 @@ def test_prices_of_any_kind_prove_no_more_than_a_schedule_moves() -> None:
         result = bound_workload(workload, cache=f"{rnd.randint(12, 900)}B", accumulators="fp32")
         if not isinstance(result.lower.proof, WeightedBound) or result.upper is None:
             continue
-        ((spec, _, _),) = result.lower.proof.kernels
+        ((spec, *_),) = result.lower.proof.kernels
         if not isinstance(spec, LineBound):
             continue
         document: dict[str, Any] = json.loads(json.dumps(result.certificate()))
@@ -311,6 +313,16 @@ def test_a_segment_touches_the_least_of_both_kinds() -> None:
         share["kinds"].sort(key=lambda kind: Fraction(kind["bytes"]))
         share["kinds"] = share["kinds"][1:]
     assert "kinds" in refusal(document)
+
+
+def test_what_a_layer_hands_over_is_taken_off() -> None:
+    document, claim = one_claim("layer")
+    qkv, _, o, mlp = (part["theorem"] for part in claim["proof"]["kernels"])
+    assert "compulsory" not in (qkv, o, mlp)
+    claim["bytes"] += 2 * 400 * 96  # the result of the projection, which need not be loaded
+    assert "the steps give" in refusal(document)
+    claim["game"]["kernels"] = "separate"
+    assert "kernel by kernel" in refusal(document)
 
 
 def test_games_without_a_theorem_are_refused() -> None:

@@ -12,7 +12,9 @@ from pebble.graphs.graph import Builder, Graph, View, masked, use
 from pebble.models.machine import Machine
 from pebble.reports.audit import Audit
 from pebble.reports.capacity import chip_capacity
-from pebble.workloads import Attention, Conv2d, Einsum, Gemm
+from pebble.schedules.explicit.ffn import best_ffn_schedule
+from pebble.workloads import Attention, Conv2d, Einsum, Ffn, Gemm
+from pebble.workloads.widths import FastMemory, Widths
 
 A40 = pebble.gpu("a40")
 
@@ -110,9 +112,46 @@ def test_a_product_of_its_own_moves_in_a_graph_what_it_moves_alone() -> None:
     assert not alone.computed_once
     handed = big(16384, 16384, 16384, handed=True)
     assert handed.computed_once
-    assert handed.compulsory_bytes < handed.floor_bytes < alone.floor_bytes
+    assert handed.compulsory_bytes < handed.floor_bytes == alone.floor_bytes  # what is handed to it was read before
     shared = big(16384, 16384, 16384, shared=True)  # its loads may serve another
     assert shared.floor_bytes == shared.compulsory_bytes
+
+
+@pytest.mark.parametrize("room", [400, 2000, 10000])
+@pytest.mark.parametrize("sides", [(64, 64, 64, 64), (200, 40, 160, 40), (30, 300, 20, 300), (500, 60, 30, 90)])
+def test_no_schedule_of_two_products_moves_less_than_the_floor(
+    monkeypatch: pytest.MonkeyPatch, sides: tuple[int, int, int, int], room: int
+) -> None:
+    m, k, f, l = sides
+    b = Builder("chain")
+    for name, shape in {"a": (m, k), "b": (k, f), "d": (f, l)}.items():
+        b.tensor(name, shape, "bf16", 2, "input")
+    for result, left, right, shape in (("h", "a", "b", (m, f)), ("y", "h", "d", (m, l))):
+        x, w = b.views[left], b.views[right]
+        work = shapes.product(x, w, "bf16")
+        b.operation(f"mm_{result}", "product", [use(x), use(w)], [(result, shape, "bf16", 2)], work)
+    monkeypatch.setattr(Machine, "on_chip_bytes", room)
+    known = best_ffn_schedule(Ffn(m, k, f, l), FastMemory(room, Widths(2, 4, 4, 2)))
+    result = Audit(b.graph(["y"]), A40)
+    assert known is not None and result.floor_bytes <= known.bytes
+    assert result.compulsory_bytes < result.floor_bytes or room > 400
+
+
+def test_of_a_result_that_is_stored_in_part_the_rest_may_stay() -> None:
+    b = Builder("parts")
+    n = 16384
+    b.tensor("a", (n, n), "bf16", 2, "input")
+    b.tensor("b", (n, n), "bf16", 2, "input")
+    x, w = b.views["a"], b.views["b"]
+    b.operation("mm", "product", [use(x), use(w)], [("c", (n, n), "bf16", 2)], shapes.product(x, w, "bf16"))
+    b.pieces(["left", "right"], b.views["c"], [(n, n // 2)] * 2)
+    b.operation("sum", "reduction", [use(b.views["right"])], [("s", (n,), "bf16", 2)])
+    part = Audit(b.graph(["left", "s"]), A40)
+    whole = big(n, n, n)
+    assert (
+        part.computed_once and part.floor_bytes == whole.floor_bytes - n * n + 2 * n
+    )  # half a result of 2 bytes less, and s
+    assert part.between[0].bytes == 2 * n * n  # the store and the load of the half that is summed
 
 
 @pytest.mark.parametrize(
