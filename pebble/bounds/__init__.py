@@ -13,6 +13,7 @@ from pebble.bounds.accounting import (
     separate_bound,
     sum_of_kernels,
 )
+from pebble.bounds.backward import backward_uses
 from pebble.bounds.box import Box
 from pebble.bounds.chain import Chain, Kernels
 from pebble.bounds.gated import GatedBound
@@ -62,6 +63,7 @@ __all__ = [
     "VisitBound",
     "WeightedBound",
     "WorkloadPart",
+    "backward_uses",
     "chain_uses",
     "check_capacity",
     "in_bytes",

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
+from contextlib import suppress
 from fractions import Fraction
 from math import ceil
 from typing import NamedTuple
@@ -20,7 +21,7 @@ from pebble.certificate.statement import read_workload
 from pebble.errors import InputError
 from pebble.families import accounting
 from pebble.families.schedules import Explicit
-from pebble.proof.certificate import Answer, workload_statement
+from pebble.proof.certificate import Answer, upper_claim, workload_statement
 from pebble.workloads.widths import ALIKE
 from pebble.workloads.workload import Workload
 
@@ -174,7 +175,10 @@ def proof_blocks(workload: Workload, result: Answer, command: str) -> list[Block
     else:
         parts = [_statement(workload.label, bound), _game(stated, accounting(workload), bound), text]
         parts.append(_result(stated, bound))
-    return written(*parts, *_after(result, command))
+    told = False
+    with suppress(InputError):  # more than a certificate would hold
+        told = result.upper is not None and upper_claim(stated, result.upper) is not None
+    return written(*parts, *_after(result, command, told))
 
 
 def _statement(label: str, bound: LowerBound) -> str:
@@ -212,8 +216,8 @@ def _game_in_bytes(bound: LowerBound, proof: WeightedBound) -> str:
         """
 
 
-def _after(result: Answer, command: str) -> list[str]:
-    """Separate kernels, a schedule, and how to check all this."""
+def _after(result: Answer, command: str, told: bool) -> list[str]:
+    """Separate kernels, a schedule (``told``: in the certificate too), and how to check all this."""
     parts = []
     if result.separate is not None:
         parts.append(rf"""
@@ -223,7 +227,7 @@ def _after(result: Answer, command: str) -> list[str]:
         {_traffic(result.separate)}$.
         """)
     if result.upper is not None:
-        parts.append(_schedule(result.upper, result.lower))
+        parts.append(_schedule(result.upper, result.lower, told))
     theorem = result.lower.theorem
     parts.append(f"""
         ## Checking it
@@ -287,7 +291,7 @@ def _result(stated: Statement, bound: LowerBound) -> str:
         """
 
 
-def _schedule(schedule: Explicit, bound: LowerBound) -> str:
+def _schedule(schedule: Explicit, bound: LowerBound, told: bool) -> str:
     memory = schedule.memory
     if memory.widths == ALIKE:
         each = (
@@ -303,9 +307,9 @@ def _schedule(schedule: Explicit, bound: LowerBound) -> str:
         text = f"""fits in ${number(memory.bytes)}$ bytes, where a partial sum takes ${memory.widths.partial}$ of them,
         moves ${number(schedule.bytes)}$ bytes"""
     thousandths = ceil(1000 * over)
+    where = "Its blocks are in the certificate, from which the checker recomputes room and traffic." if told else ""
     return f"""
         ## A schedule
 
-        A schedule that {text}, ${thousandths // 1000}.{thousandths % 1000:03d}$ times the bound. Its blocks are in the
-        certificate, from which the checker recomputes room and traffic.
+        A schedule that {text}, ${thousandths // 1000}.{thousandths % 1000:03d}$ times the bound. {where}
         """

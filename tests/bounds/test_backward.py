@@ -1,0 +1,214 @@
+"""Backward passes: bounds against exact optima and played schedules, in values and in bytes."""
+
+from __future__ import annotations
+
+from itertools import product
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import pebble
+from pebble.bounds.uses import Goal
+from pebble.cdag.backward import gemm_backward_dag
+from pebble.errors import InputError
+from pebble.families import accounting, lower_bound
+from pebble.families.backward import GEMM_BACKWARD
+from pebble.game import Game, Move, Pebbling, Variant, replay
+from pebble.reports.bound import bound_workload
+from pebble.schedules.explicit.backward import BackwardSchedule
+from pebble.solvers import solve
+from pebble.workloads import GemmBackward
+from pebble.workloads.widths import FastMemory, Widths
+from tests.bounds.weighted_game import WideGame
+from tests.brute_force import brute_force
+
+side = st.integers(1, 9)
+WIDTHS = [Widths(2, 4, 4, 2), Widths(1, 4, 4, 2), Widths(4, 4, 4, 2), Widths(4, 4, 2, 2), Widths(1, 2, 2, 2)]
+
+
+def surely(capacity: int, dag: object, solved: float = 60) -> int | None:
+    """The optimum of a small game; None where no schedule exists, or it is not known in that time."""
+    result = solve(dag, capacity, time_limit=solved)
+    return result.upper_bound if result.status == "optimal" else None
+
+
+@pytest.mark.parametrize("shape", list(product((1, 2), repeat=3)))
+def test_a_product_is_bounded_below_the_optimum(shape: tuple[int, int, int]) -> None:
+    workload, dag = GemmBackward(*shape), gemm_backward_dag(*shape)
+    for capacity in (3, 4, 5, 6, 8):
+        optimum = surely(capacity, dag)
+        if optimum is not None:
+            assert lower_bound(workload, capacity).elements <= optimum
+            assert lower_bound(workload, capacity, recompute=True).elements == lower_bound(workload, capacity).elements
+
+
+@pytest.mark.parametrize("shape", [(1, 1, 1), (1, 2, 1), (2, 1, 1)])
+def test_a_product_is_bounded_below_brute_force(shape: tuple[int, int, int]) -> None:
+    for capacity in (3, 4, 5):
+        optimum = brute_force(gemm_backward_dag(*shape), capacity, "in-place")
+        assert optimum is not None and lower_bound(GemmBackward(*shape), capacity).elements <= optimum
+
+
+def wide_game(m: int, n: int, k: int, widths: Widths) -> WideGame:
+    """Inputs A, B, dC and cells dA, dB, each numbered row by row."""
+    a, b = m * k, k * n
+    tasks = []
+    for i, j, t in product(range(m), range(n), range(k)):
+        c = 1 << (a + b + i * n + j)
+        tasks.append((c | 1 << (a + t * n + j), (), i * k + t))
+        tasks.append((c | 1 << (i * k + t), (), a + t * n + j))
+    return WideGame(a + b + m * n, tuple(tasks), (True,) * (a + b), widths)
+
+
+@pytest.mark.parametrize("widths", WIDTHS)
+@pytest.mark.parametrize("shape", [(1, 1, 1), (1, 2, 1), (2, 1, 1), (1, 1, 2), (1, 3, 1), (2, 2, 1)])
+def test_no_schedule_of_a_product_moves_fewer_bytes(shape: tuple[int, int, int], widths: Widths) -> None:
+    """Each theorem in bytes, by itself, against the optimum of the game of widths."""
+    least = 2 * widths.read + max(widths.partial, widths.written)
+    for capacity in (least, least + widths.read, least + 2 * widths.partial):
+        optimum = wide_game(*shape, widths).least(capacity)
+        assert optimum is not None
+        for use in accounting(GemmBackward(*shape)).uses:
+            for weighed in use.weighted(widths):
+                for proof in weighed.proofs(Goal(capacity)):
+                    assert proof.bytes <= optimum, (use, capacity)
+
+
+def moves_of(schedule: BackwardSchedule) -> list[Move]:
+    """The schedule move by move, as the module says it runs, from its block alone."""
+    w, moves = schedule.workload, list[Move]()
+    seen: set[str] = set()
+
+    def do(op: str, *names: str) -> None:
+        moves.extend(Move(op, name) for name in names)
+
+    def come(name: str) -> None:
+        if name[0] != "d" or name[1] == "C" or name in seen:
+            do("load", name)
+
+    def go(name: str) -> None:
+        if name[0] == "d" and name[1] != "C":
+            do("store", name)
+            seen.add(name)
+        do("delete", name)
+
+    def da(i: int, j: int, t: int) -> str:
+        return f"dA[{i},{t}]+=dC[{i},{j}]*B[{t},{j}]"
+
+    def db(i: int, j: int, t: int) -> str:
+        return f"dB[{t},{j}]+=A[{i},{t}]*dC[{i},{j}]"
+
+    def cut(extent: int, size: int) -> list[range]:
+        return [range(start, min(start + size, extent)) for start in range(0, extent, size)]
+
+    stays, (s, t) = schedule.stays, schedule.block
+    extents = {"A": (w.m, w.k, w.n), "B": (w.n, w.k, w.m), "C": (w.m, w.n, w.k)}[stays]
+    for first, second in product(cut(extents[0], s), cut(extents[1], t)):
+        block = list(product(first, second))
+        name = {"A": "A[{0},{1}]", "B": "B[{1},{0}]", "C": "dC[{0},{1}]"}[stays]
+        values = [name.format(p, q) for p, q in block]
+        cells = [f"d{value}" for value in values] if stays != "C" else []
+        for value in (*values, *cells):
+            come(value)
+        for r in range(extents[2]):
+            if stays == "C":
+                for vector, other, update in (("dA[{0},{2}]", "B[{2},{1}]", da), ("A[{0},{2}]", "dB[{2},{1}]", db)):
+                    across = len(second) < len(first)
+                    held, passing = (other, vector) if across else (vector, other)
+                    kept, outer = (second, first) if across else (first, second)
+                    names = [held.format(*((0, x) if across else (x, 0)), r) for x in kept]
+                    for each in names:
+                        come(each)
+                    for y in outer:
+                        one = passing.format(*((y, 0) if across else (0, y)), r)
+                        come(one)
+                        do("compute", *(update(*((y, x) if across else (x, y)), r) for x in kept))
+                        go(one)
+                    for each in names:
+                        go(each)
+                continue
+
+            def place(p: int, q: int, r: int = r) -> tuple[int, int, int]:
+                return (p, r, q) if stays == "A" else (r, p, q)
+
+            shared = ["dC[{},{}]".format(*place(p, 0)[:2]) for p in first]
+            others = [
+                (f"B[{q},{r}]", f"dB[{q},{r}]") if stays == "A" else (f"A[{r},{q}]", f"dA[{r},{q}]") for q in second
+            ]
+            if len(first) <= 2 * len(second):
+                for each in shared:
+                    come(each)
+                for q, pair in zip(second, others, strict=True):
+                    for one, update in zip(pair, (da, db) if stays == "A" else (db, da), strict=True):
+                        come(one)
+                        do("compute", *(update(*place(p, q)) for p in first))
+                        go(one)
+                for each in shared:
+                    go(each)
+            else:
+                for one in (x for pair in others for x in pair):
+                    come(one)
+                for p, each in zip(first, shared, strict=True):
+                    come(each)
+                    do("compute", *(update(*place(p, q)) for q in second for update in (da, db)))
+                    go(each)
+                for one in (x for pair in others for x in pair):
+                    go(one)
+        for value in (*values, *cells):
+            go(value)
+    return moves
+
+
+@settings(max_examples=120, deadline=None)
+@given(side, side, side, st.sampled_from("ABC"), side, side)
+def test_schedules_are_legal_and_move_what_they_say(m: int, n: int, k: int, stays: str, s: int, t: int) -> None:
+    w = GemmBackward(m, n, k)
+    extents = {"A": (m, k), "B": (n, k), "C": (m, n)}[stays]
+    schedule = BackwardSchedule(w, FastMemory.of_values(10**9, w), stays, (min(s, extents[0]), min(t, extents[1])))
+    game = Game.from_dag(gemm_backward_dag(m, n, k), Variant.IN_PLACE)
+    pebbling = Pebbling(Variant.IN_PLACE, schedule.peak_elements, tuple(moves_of(schedule)), schedule.elements)
+    counted = replay(game, pebbling)
+    assert (counted.loads, counted.stores) == (sum(schedule.loads.values()), sum(schedule.stores.values()))
+    assert lower_bound(w, max(3, schedule.peak_elements)).elements <= schedule.elements
+
+
+@settings(max_examples=100, deadline=None)
+@given(st.integers(1, 60), st.integers(1, 60), st.integers(1, 60), st.integers(12, 9000), st.sampled_from(WIDTHS))
+def test_bounds_are_below_every_schedule_and_fall(m: int, n: int, k: int, size: int, widths: Widths) -> None:
+    w = GemmBackward(m, n, k)
+    bound = lower_bound(w, size)
+    assert lower_bound(w, size + 1).elements <= bound.elements
+    for memory in (FastMemory.of_values(size, w), FastMemory(size, widths)):
+        for item in GEMM_BACKWARD.schedules(w, memory).values():
+            in_values = memory.widths.uniform
+            of_bytes = [
+                proof.bytes
+                for use in accounting(w).uses
+                for weighed in use.weighted(widths)
+                for proof in weighed.proofs(Goal(size))
+            ]
+            assert item.elements >= bound.elements if in_values else item.bytes >= max(of_bytes)
+
+
+@pytest.mark.parametrize(("size", "most"), [("64KiB", 1.02), ("1MiB", 1.05), ("6MiB", 1.11), ("40MiB", 1.21)])
+def test_a_large_product_is_close_to_its_bound(size: str, most: float) -> None:
+    found = bound_workload(GemmBackward(8192, 8192, 8192), cache=size)
+    assert found.gap is not None and found.gap <= most
+
+
+def test_short_sums_read_the_shared_operand_once() -> None:
+    result = pebble.compare(GemmBackward(8192, 8192, 64), gpu="h100")
+    rows = {row["name"]: row for row in result.rows()}
+    assert rows["A and dA stay"]["dram_bytes"] == result.bound.lower.bytes == 138_412_032
+    assert rows["one after the other"]["ratio_to_lower_bound"] > 1.9
+
+
+def test_what_is_not_known_is_one_sentence() -> None:
+    w = GemmBackward(64, 64, 64)
+    with pytest.raises(InputError, match="only these are bounded for several SMs"):
+        pebble.bound(w, cache="1MiB", buffers="sm-local", sms=4)
+    with pytest.raises(InputError, match="no kernel of gemm-backward is simulated"):
+        pebble.simulate(w, "row", cache="1MiB", sms=4)
+    with pytest.raises(InputError, match="schedules under explicit control"):
+        pebble.compare(w, "row", cache="1MiB")
