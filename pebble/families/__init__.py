@@ -23,6 +23,7 @@ from pebble.families.gemm import GEMM
 from pebble.families.grouped import GROUPED
 from pebble.families.latent import LATENT
 from pebble.families.layer import LAYER
+from pebble.families.scaled import SCALED
 from pebble.families.schedules import BALANCED, Explicit, OnSms
 from pebble.game import Variant
 from pebble.simulation import KernelConfig, Traffic
@@ -55,7 +56,8 @@ __all__ = [
 ]
 
 FAMILIES: dict[str, Family[Any]] = {
-    family.name: family for family in (GEMM, GROUPED, FFN, ATTENTION, LATENT, LAYER, CONV2D, EINSUM, GEMM_BACKWARD)
+    family.name: family
+    for family in (GEMM, GROUPED, FFN, ATTENTION, LATENT, LAYER, CONV2D, EINSUM, SCALED, GEMM_BACKWARD)
 }
 DAG_FAMILIES: dict[str, DagFamily] = {
     **{name: family.dag for name, family in FAMILIES.items() if family.dag is not None},

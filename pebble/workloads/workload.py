@@ -219,6 +219,20 @@ class Workload(ABC):
         return min(self.in_bytes, self.out_bytes)
 
     @property
+    def whole_widths(self) -> bool:
+        """Whether values take whole bytes, those of an input all the same."""
+        return True
+
+    @property
+    def multiplied_dtype(self) -> str:
+        """The type at whose rate operands are multiplied."""
+        return self.dtype
+
+    def values_in(self, size_bytes: int) -> int:
+        """The most values that so many bytes hold."""
+        return size_bytes // self.narrowest_bytes
+
+    @property
     def widest_bytes(self) -> int:
         """Bytes of the widest value held: X / this many values surely fit in X bytes."""
         return max(self.in_bytes, self.out_bytes)
