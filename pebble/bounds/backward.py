@@ -44,6 +44,7 @@ nothing changes.
 
 from __future__ import annotations
 
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, replace
 
 from pebble.bounds.box import Box
@@ -51,14 +52,14 @@ from pebble.bounds.line_search import ByLines
 from pebble.bounds.lines import LineProblem, Lines
 from pebble.bounds.proofs import Theorem
 from pebble.bounds.segments import METHOD_IN_BYTES, Piece
-from pebble.bounds.uses import Use
+from pebble.bounds.uses import Goal, GroupProof, Use
 from pebble.workloads.widths import Widths
 
 THEOREM = Theorem("Theorem 13", __name__)
 IN_BYTES = Theorem("Theorem B7", __name__)
 METHOD = "segment accounting for two products that share an operand"
 FORM = "backward"
-_MULTIPLIERS = (1.0, 1.15, 1.3, 1.5, 1.75)
+MULTIPLIERS = (1.0, 1.15, 1.3, 1.5, 1.75)
 
 
 @dataclass(frozen=True)
@@ -87,23 +88,48 @@ class SharedPiece(Piece):
         return tuple(use(charge) for charge in sorted({written, (written + p) // 2, p}))
 
 
-def backward_uses(m: int, n: int, k: int) -> tuple[Use, ...]:
-    """Theorem 13 on the backward pass of an m x n x k product, all of it by itself.
+def backward_uses(
+    m: int, n: int, k: int, names: Sequence[str] = ("A", "dA", "B", "dB", "dC"), handed: Collection[str] = ()
+) -> tuple[Use, ...]:
+    """Theorem 13 on the backward pass of an m x n x k product, by itself or as a part of a workload.
 
     Parameters
     ----------
     m, n, k : int
         Of the forward product C (m x n) := A (m x k) B (k x n), in values.
+    names : sequence of str
+        What A, dA, B, dB and dC are called.
+    handed : collection of str
+        Those that another part computes or uses: no move of them is certain.
     """
     box, products = Box(m, n, 2 * k), (m * n * k, m * n * k)
-    kinds = (
-        Lines("A", m * k, n),
-        Lines("dA", m * k, n, again=2),
-        Lines("B", k * n, m),
-        Lines("dB", k * n, m, again=2),
-        Lines("dC", m * n, 2 * k),
+    shapes = ((m * k, n, 1), (m * k, n, 2), (k * n, m, 1), (k * n, m, 2), (m * n, 2 * k, 1))
+    kinds = tuple(
+        Lines(name, count, length, int(name not in handed), again)
+        for name, (count, length, again) in zip(names, shapes, strict=True)
     )
+    initialised = sum(kind.count for kind in kinds if not kind.first)
     return (
-        SharedPiece(FORM, METHOD, box, products, theorem=THEOREM),
-        ByLines(LineProblem(FORM, kinds, sum(products), multipliers=_MULTIPLIERS, theorem=THEOREM)),
+        SharedPiece(FORM, METHOD, box, products, initialised, theorem=THEOREM),
+        ByLines(LineProblem(FORM, kinds, sum(products), multipliers=MULTIPLIERS, theorem=THEOREM)),
     )
+
+
+@dataclass(frozen=True)
+class InValues(Use):
+    """A theorem whose form in bytes is not known here: it counts values alone."""
+
+    use: Use
+
+    @property
+    def about(self) -> tuple[object, ...]:
+        """As it is."""
+        return self.use.about
+
+    def proofs(self, goal: Goal) -> Iterable[GroupProof]:
+        """As it is."""
+        return self.use.proofs(goal)
+
+    def on_sms(self) -> tuple[Use, ...]:
+        """As it is, by values alone."""
+        return tuple(map(InValues, self.use.on_sms()))

@@ -87,7 +87,7 @@ def _kernels(problem: Accounting, bound: LowerBound, widths: Widths) -> list[Ker
     chain, least = problem.chain, problem.workload.compulsory_bytes // problem.groups
     if problem.parts:
         return [_part(part, widths) for part in problem.parts if not problem.computed_once]
-    if (chain is not None and bound.recompute) or not problem.uses:
+    if (bound.recompute and not problem.recomputation_is_idle) or not problem.uses:
         return []
     if chain is None or not bound.separate:
         return [KernelProblem(weighted(problem.uses, widths), least, problem.groups)]

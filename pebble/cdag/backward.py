@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Unpack
 
-from pebble.cdag.building import Dag, SumOptions, Sums, add_matrix, add_sum, name_of, new_dag
+from pebble.cdag.building import Dag, Finish, SumOptions, Sums, add_matrix, add_sum, name_of, new_dag
 
 
 def gemm_backward_dag(m: int, n: int, k: int, **options: Unpack[SumOptions]) -> Dag:
@@ -40,4 +40,63 @@ def gemm_backward_dag(m: int, n: int, k: int, **options: Unpack[SumOptions]) -> 
         for j, breadth in enumerate(cols):
             terms = [(name_of("A", (i, t)), name_of("dC", (i, j))) for i in range(len(rows))]
             add_sum(dag, sums.form, "dB", (t, j), terms, weight=breadth * depth * sums.out_bytes, output=True)
+    return dag
+
+
+def ffn_backward_dag(
+    tokens: int,
+    d_model: int,
+    hidden: int,
+    d_out: int | None = None,
+    *,
+    recomputed: bool = False,
+    **options: Unpack[SumOptions],
+) -> Dag:
+    """dX, dW0 and dW1 of Y := H W1, H := act(X W0), from X, W0, W1, dY and H; or with H computed again.
+
+    Parameters
+    ----------
+    tokens, d_model, hidden, d_out, recomputed
+        As `pebble.workloads.FfnBackward` has them.
+    **options
+        As :class:`pebble.cdag.building.Sums` has them; the tile over tokens, d_model, hidden, d_out. In place, dZ takes
+        the place of dH: the product with H is a further task on its cell.
+
+    Raises
+    ------
+    InputError
+        A dimension or tile below 1, or a DAG too large.
+
+    Examples
+    --------
+    >>> ffn_backward_dag(1, 1, 1).number_of_nodes()  # 5 inputs, 4 cells, 4 updates, 1 elementwise product
+    14
+    """
+    sums = Sums(**options)
+    extents = {"tokens": tokens, "d-model": d_model, "hidden": hidden, "d-out": d_model if d_out is None else d_out}
+    rows, inner, middle, cols = sums.split(extents)
+    sides = (len(rows), len(inner), len(middle), len(cols))
+    dag = new_dag(8 * max(sides) * sum(a * b for i, a in enumerate(sides) for b in sides[i + 1 :]))
+    form, width, out = sums.form, sums.in_bytes, sums.out_bytes
+    for name, first, second in (("X", rows, inner), ("W0", inner, middle), ("W1", middle, cols), ("dY", rows, cols)):
+        add_matrix(dag, name, first, second, width)
+    if not recomputed:
+        add_matrix(dag, "H", rows, middle, width)
+    for i, height in enumerate(rows):
+        for j, breadth in enumerate(middle):
+            if recomputed:
+                product = [(name_of("X", (i, t)), name_of("W0", (t, j))) for t in range(len(inner))]
+                add_sum(dag, form, "H", (i, j), product, weight=height * breadth * width, finish=[Finish("act", "act")])
+            terms = [(name_of("dY", (i, q)), name_of("W1", (j, q))) for q in range(len(cols))]
+            last = [Finish("multiply", "*=", (name_of("H", (i, j)),))]
+            add_sum(dag, form, "dZ", (i, j), terms, weight=height * breadth * width, finish=last)
+    for name, left, right, (first, second, summed) in (
+        ("dW1", "H[{s},{a}]", "dY[{s},{b}]", (middle, cols, rows)),
+        ("dX", "dZ[{a},{s}]", "W0[{b},{s}]", (rows, inner, middle)),
+        ("dW0", "X[{s},{a}]", "dZ[{s},{b}]", (inner, middle, rows)),
+    ):
+        for a, height in enumerate(first):
+            for b, breadth in enumerate(second):
+                terms = [(left.format(a=a, b=b, s=s), right.format(a=a, b=b, s=s)) for s in range(len(summed))]
+                add_sum(dag, form, name, (a, b), terms, weight=height * breadth * out, output=True)
     return dag

@@ -3,24 +3,42 @@ r"""The backward passes of training.
 **gemm-backward**: :math:`dA = dC\,B^T` and :math:`dB = A^T dC`, two products that share :math:`dC`: one box
 (:mod:`pebble.bounds.backward`). Schedules: both at once, with a block of :math:`A` and :math:`dA`, of :math:`B` and
 :math:`dB` or of :math:`dC` that stays; or one after the other, each by itself, which reads :math:`dC` twice.
+
+**ffn-backward**: two such passes, of :math:`Y = H W_1` and of :math:`Z = X W_0`, of which the first hands :math:`dZ`,
+its :math:`dA` times :math:`\mathrm{act}'(Z)`, to the second as its :math:`dC`.
+
+- *Parts* (Theorem 6): each is a box by itself, from which the cells of :math:`dZ` are taken off. Where :math:`H` is
+  computed again its values are handed over too. The product for it belongs to the part of the first layer, since it
+  reads :math:`X` and :math:`W_0`: columns of its own in a box :math:`2 f \times m \times 2 d`, where a value of
+  :math:`W_0` stands for two pairs of a column and a depth, the overlap :math:`R = 2` of Theorem 1; or it is left out.
+- *One chain*: :math:`dH`, :math:`dX` and :math:`dW_0` have all their values apart in a box :math:`m \times f \times
+  (e + 2 d)`, with :math:`dZ` the hidden cells of Theorems 2 and 8, :math:`e` first products and :math:`2 d` second ones
+  each. The saved :math:`H` is loaded besides, and :math:`dW_1` stored.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from contextlib import suppress
+from dataclasses import replace
 from typing import TypeVar
 
-from pebble.bounds import Accounting, backward_uses
-from pebble.cdag.backward import gemm_backward_dag
+from pebble.bounds import Accounting, Box, ByLines, LineProblem, Lines, Piece, WorkloadPart, backward_uses
+from pebble.bounds.backward import MULTIPLIERS, InValues
+from pebble.bounds.chain import METHOD
+from pebble.bounds.chain import THEOREM as CHAIN
+from pebble.bounds.chain_lines import THEOREM as LINES
+from pebble.bounds.chain_lines import Hidden
+from pebble.bounds.lines import ValueKind
+from pebble.cdag.backward import ffn_backward_dag, gemm_backward_dag
 from pebble.cdag.catalogue import DagFamily
 from pebble.errors import InfeasibleError
 from pebble.families.family import Family
 from pebble.families.gemm import GEMM
 from pebble.families.schedules import Explicit, in_turn
-from pebble.schedules.explicit.backward import backward_schedules
-from pebble.workloads import Gemm, GemmBackward
-from pebble.workloads.parameters import needed
+from pebble.schedules.explicit.backward import Reload, backward_schedules
+from pebble.workloads import FfnBackward, Gemm, GemmBackward
+from pebble.workloads.parameters import flag, needed, optional
 from pebble.workloads.widths import FastMemory
 from pebble.workloads.workload import Workload
 
@@ -74,4 +92,91 @@ class GemmBackwardFamily(BackwardFamily[GemmBackward]):
         return self.dag_of(gemm_backward_dag, "m x n x k", "-m 2 -n 1 -k 2", "dC B^T and A^T dC")
 
 
+class FfnBackwardFamily(BackwardFamily[FfnBackward]):
+    """``ffn-backward``."""
+
+    name = "ffn-backward"
+    shape = FfnBackward
+    computes = "dX, dW0 and dW1 of Y := act(X W0) W1, from X, W0, W1, dY and the saved H, or H --recomputed"
+    example = "ffn-backward --tokens 8192 --d-model 4096 --hidden 11008"
+    parameters = (
+        *needed(tokens="rows of X and dY", d_model="columns of X", hidden="columns of the hidden layer"),
+        *optional(d_out="columns of dY (d-model)"),
+        flag("--recomputed", "H is computed again from X and W0 instead of being read"),
+    )
+    certified = False
+
+    def accounting(self, workload: FfnBackward) -> Accounting:
+        m, d, f, e = workload.tokens, workload.d_model, workload.hidden, workload.d_out
+        again = workload.recomputed
+        second = backward_uses(m, e, f, ("H", "dH", "W1", "dW1", "dY"), ("H", "dH") if again else ("dH",))
+        first = backward_uses(m, f, d, ("X", "dX", "W0", "dW0", "dZ"), ("dZ",))
+        if again:  # with X W0 beside them a value of W0 is met twice
+            box, cells = Box(2 * f, m, 2 * d, 2), 2 * m * f
+            first += (Piece("recomputed", "segment accounting", box, (3 * m * f * d,), cells, whole_numbers=False),)
+        parts = (
+            WorkloadPart("second layer", second, m * e + 2 * f * e + (0 if again else m * f)),
+            WorkloadPart("first layer", first, 2 * (m + f) * d),
+        )
+        added = f * e + (0 if again else m * f)
+        kinds: tuple[ValueKind, ...] = (
+            Lines("dY", m * e, f),
+            Lines("W1", f * e, m),
+            *(Lines(name, count, length, again=n) for name, count, length, n in _pairs(m, d, f)),
+            Hidden("dZ", m * f, e, 2 * d),
+        )
+        work = m * f * (e + 2 * d)
+        piece = Piece("dZ", METHOD, Box(m, f, e + 2 * d), (work,), m * f, added, theorem=CHAIN)
+        return Accounting(
+            workload,
+            (InValues(piece), InValues(ByLines(LineProblem("dZ", kinds, work, added, MULTIPLIERS, theorem=LINES)))),
+            parts=parts,
+            computed_once=True,
+            one_memory=True,
+            game="$dH := dY\\,W_1^{T}$, $dW_1 := H^{T} dY$, $dZ := dH \\odot \\mathrm{act}'(Z)$, "
+            "$dX := dZ\\,W_0^{T}$ and $dW_0 := X^{T} dZ$, multiply-adds in any order"
+            + (", with $H := \\mathrm{act}(X W_0)$ computed again" if again else "")
+            + "; $dZ$ need never be in slow memory",
+            symbols=workload.dimensions,
+        )
+
+    def schedules(self, workload: FfnBackward, memory: FastMemory) -> Mapping[str, Explicit]:
+        """Layer by layer, with dZ (and H, where it is computed again) through slow memory; at once, or by products."""
+        w = workload
+        second, first = w.layers
+        inside, cells = memory.handing_on, w.tokens * w.hidden
+        wide = memory if memory.cost.written >= memory.cost.read else inside  # dH and dW1 take that at most
+        room = replace(wide, bytes=memory.bytes - memory.widths.read)  # beside it H comes once more
+        found: dict[str, Explicit] = {}
+        for name in ("layer by layer", "product by product"):
+            with suppress(InfeasibleError):
+                parts: list[tuple[str, Explicit | None, int]] = []
+                if w.recomputed:
+                    product = Gemm(w.tokens, w.hidden, w.d_model, w.dtype, w.dtype)
+                    parts.append(("H", GEMM.best_schedule(product, inside), 1))
+                for layer, part, of in (("second layer", second, room), ("first layer", first, memory)):
+                    schedules = GEMM_BACKWARD.schedules(part, of)
+                    one = schedules.get("one after the other")
+                    best = min(schedules.values(), key=lambda known: known.bytes, default=None)
+                    parts.append((layer, best if name == "layer by layer" else one, 1))
+                second_name = parts[-2][1].name if parts[-2][1] is not None else ""
+                if "blocks of A and dA" not in second_name:  # where H and dH stay together nothing comes again
+                    parts.append(("act'", Reload(memory, "H", cells), 1))
+                together = in_turn(parts, memory)
+                if together is not None:
+                    found[name] = together
+        return found
+
+    @property
+    def dag(self) -> DagFamily:
+        example = "--tokens 1 --d-model 1 --hidden 2"
+        return self.dag_of(ffn_backward_dag, "tokens x d-model x hidden x d-out", example, "dX, dW0 and dW1")
+
+
+def _pairs(m: int, d: int, f: int) -> tuple[tuple[str, int, int, int], ...]:
+    """Name, count, length and moves again of X, dX, W0 and dW0."""
+    return ("X", m * d, f, 1), ("dX", m * d, f, 2), ("W0", d * f, m, 1), ("dW0", d * f, m, 2)
+
+
 GEMM_BACKWARD = GemmBackwardFamily()
+FFN_BACKWARD = FfnBackwardFamily()

@@ -1,7 +1,7 @@
 """Workloads: the families (gemm, ffn, attention, latent attention, conv2d) and the layers of named models."""
 
 from pebble.workloads.attention import Attention
-from pebble.workloads.backward import GemmBackward
+from pebble.workloads.backward import FfnBackward, GemmBackward
 from pebble.workloads.conv2d import Conv2d
 from pebble.workloads.einsum import Einsum
 from pebble.workloads.ffn import Ffn
@@ -19,6 +19,7 @@ __all__ = [
     "Conv2d",
     "Einsum",
     "Ffn",
+    "FfnBackward",
     "Gemm",
     "GemmBackward",
     "GroupedGemm",

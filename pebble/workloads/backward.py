@@ -64,3 +64,89 @@ class GemmBackward(Workload):
             self._written("dA", self.m, self.k),
             self._written("dB", self.k, self.n),
         )
+
+
+@dataclass(frozen=True)
+class FfnBackward(Workload):
+    """The backward pass of Y := H W1, H := act(Z), Z := X W0, given dY.
+
+    dH := dY W1^T, dW1 := H^T dY, dZ := dH * act'(Z), dX := dZ W0^T, dW0 := X^T dZ. One saved matrix, H, stands for H
+    and act'(Z): a value of it gives both, as that of Z does, or that of H where the activation is a rectifier. dZ takes
+    the place of dH and need never be in slow memory.
+
+    Parameters
+    ----------
+    tokens, d_model, hidden : int
+        X is tokens x d_model, H tokens x hidden, in values.
+    d_out : int, optional
+        Columns of Y; by default ``d_model``.
+    recomputed : bool
+        H is computed again, from X and W0, instead of being read.
+    dtype : str
+        Type of all inputs and intermediates: bf16, fp16, fp32 or fp8.
+    out_dtype : str, optional
+        Type of dX, dW0 and dW1; by default the inputs', bf16 for fp8.
+    name : str, optional
+        What the user called it.
+
+    Raises
+    ------
+    InputError
+        A dimension below 1 or above 2^32.
+    UnknownNameError
+        An unknown data type.
+
+    Examples
+    --------
+    >>> FfnBackward(2, 3, 5).multiply_adds, FfnBackward(2, 3, 5, recomputed=True).multiply_adds
+    (120, 150)
+    """
+
+    FAMILY = "ffn-backward"
+    DIMENSIONS = ("tokens", "d_model", "hidden", "d_out")
+
+    tokens: int
+    d_model: int
+    hidden: int
+    d_out: int = 0
+    recomputed: bool = False
+    dtype: str = "bf16"
+    out_dtype: str = ""
+    name: str = ""
+
+    def __post_init__(self) -> None:
+        self._default("d_out", self.d_model)
+        super().__post_init__()
+
+    @property
+    def shape_text(self) -> str:
+        return f"tokens={self.tokens} {self.d_model}->{self.hidden}->{self.d_out}"
+
+    @property
+    def multiply_adds(self) -> int:
+        """Of four products, and of that for H where it is computed again."""
+        return self.tokens * self.hidden * ((3 if self.recomputed else 2) * self.d_model + 2 * self.d_out)
+
+    @property
+    def layers(self) -> tuple[GemmBackward, GemmBackward]:
+        """The backward passes of Y := H W1 and of Z := X W0; dA of the first is dC of the second."""
+        of = self.dtype, self.out_dtype
+        return (
+            GemmBackward(self.tokens, self.d_out, self.hidden, *of),
+            GemmBackward(self.tokens, self.hidden, self.d_model, *of),
+        )
+
+    @property
+    def operands(self) -> tuple[Operand, ...]:
+        """X, W0, W1, dY, and H where it is saved; dX, dW0 and dW1."""
+        m, d, f, e = self.tokens, self.d_model, self.hidden, self.d_out
+        return (
+            self._read("X", m, d),
+            self._read("W0", d, f),
+            self._read("W1", f, e),
+            self._read("dY", m, e),
+            *([] if self.recomputed else [self._read("H", m, f)]),
+            self._written("dX", m, d),
+            self._written("dW0", d, f),
+            self._written("dW1", f, e),
+        )

@@ -168,7 +168,8 @@ class Workload(ABC):
     @property
     def options_text(self) -> str:
         """Flags in words, each after a space."""
-        words, values = {"accumulate": " C+=AB", "gated": " gated", "causal": " causal"}, self.values()
+        words = {"accumulate": " C+=AB", "gated": " gated", "causal": " causal", "recomputed": " recomputed"}
+        values = self.values()
         return "".join(word for flag, word in words.items() if values.get(flag))
 
     @property

@@ -119,6 +119,36 @@ class BackwardSchedule:
         return fields if self.memory.widths == ALIKE else fields | {"widths_bytes": self.memory.widths.to_json()}
 
 
+@dataclass(frozen=True)
+class Reload:
+    """Values that come once more, one by one beside what another part holds at its end, for an elementwise product."""
+
+    memory: FastMemory
+    operand: str
+    elements: int
+    name = "as each sum is completed"
+    peak_elements = 1
+
+    @property
+    def bytes(self) -> int:
+        """The same in bytes."""
+        return self.memory.cost.read * self.elements
+
+    @property
+    def loads(self) -> dict[str, int]:
+        """By operand."""
+        return {self.operand: self.elements}
+
+    @property
+    def stores(self) -> dict[str, int]:
+        """None."""
+        return {}
+
+    def to_json(self) -> dict[str, object]:
+        """Plain data for ``--json``."""
+        return {"kind": "reload", "loads_elements": self.loads}
+
+
 def backward_schedules(workload: GemmBackward, memory: FastMemory) -> Mapping[str, BackwardSchedule]:
     """The best schedule for each plane of which a block may stay; nothing for one of which none fits."""
     best: dict[str, BackwardSchedule] = {}

@@ -10,15 +10,15 @@ from hypothesis import strategies as st
 
 import pebble
 from pebble.bounds.uses import Goal
-from pebble.cdag.backward import gemm_backward_dag
+from pebble.cdag.backward import ffn_backward_dag, gemm_backward_dag
 from pebble.errors import InputError
 from pebble.families import accounting, lower_bound
-from pebble.families.backward import GEMM_BACKWARD
+from pebble.families.backward import FFN_BACKWARD, GEMM_BACKWARD
 from pebble.game import Game, Move, Pebbling, Variant, replay
 from pebble.reports.bound import bound_workload
 from pebble.schedules.explicit.backward import BackwardSchedule
 from pebble.solvers import solve
-from pebble.workloads import GemmBackward
+from pebble.workloads import FfnBackward, GemmBackward
 from pebble.workloads.widths import FastMemory, Widths
 from tests.bounds.weighted_game import WideGame
 from tests.brute_force import brute_force
@@ -202,6 +202,37 @@ def test_short_sums_read_the_shared_operand_once() -> None:
     rows = {row["name"]: row for row in result.rows()}
     assert rows["A and dA stay"]["dram_bytes"] == result.bound.lower.bytes == 138_412_032
     assert rows["one after the other"]["ratio_to_lower_bound"] > 1.9
+
+
+@pytest.mark.parametrize("recomputed", [False, True])
+@pytest.mark.parametrize("shape", [(1, 1, 1, 1), (1, 1, 2, 1), (2, 1, 1, 1), (1, 2, 1, 1), (2, 1, 1, 2), (2, 1, 2, 1)])
+def test_a_network_is_bounded_below_the_optimum(shape: tuple[int, int, int, int], recomputed: bool) -> None:
+    workload, dag = FfnBackward(*shape, recomputed), ffn_backward_dag(*shape, recomputed=recomputed)
+    assert sum(d.get("operation") == "multiply-add" for _, d in dag.nodes(data=True)) == workload.multiply_adds
+    for capacity in (3, 4, 5, 7):
+        optimum = surely(capacity, dag)
+        if optimum is not None:
+            assert lower_bound(workload, capacity).elements <= optimum
+            found = FFN_BACKWARD.schedules(workload, FastMemory.of_values(capacity, workload))
+            assert all(item.elements >= optimum for item in found.values())
+
+
+@settings(max_examples=100, deadline=None)
+@given(
+    st.integers(1, 50), st.integers(1, 50), st.integers(1, 50), st.integers(1, 50), st.booleans(),
+    st.sampled_from([("bf16", ""), ("fp8", "fp32"), ("fp32", "bf16")]), st.integers(40, 9000),
+)  # fmt: skip
+def test_networks_are_bounded_below_every_schedule(
+    tokens: int, d_model: int, hidden: int, d_out: int, recomputed: bool, types: tuple[str, str], size: int
+) -> None:
+    workload = FfnBackward(tokens, d_model, hidden, d_out, recomputed, *types)
+    for sums in ("off", "fp32"):
+        found = bound_workload(workload, cache=f"{size}B", accumulators=sums)
+        assert found.lower.bytes >= workload.compulsory_bytes
+        assert bound_workload(workload, cache=f"{size + 1}B", accumulators=sums).lower.elements <= found.lower.elements
+        for item in FFN_BACKWARD.schedules(workload, found.capacity.schedules(workload)).values():
+            assert item.bytes >= found.lower.bytes
+            assert found.capacity.memory is not None or item.elements >= found.lower.elements
 
 
 def test_what_is_not_known_is_one_sentence() -> None:
