@@ -122,7 +122,7 @@ class ByPasses(Use):
         bound = pass_bound(self.grid, goal.capacity)
         return () if bound is None else (bound,)
 
-    def weighted(self, widths: Widths) -> tuple[ByPasses]:
+    def weighted(self, widths: Widths) -> tuple[ByPasses, ...]:
         """With every value at its width."""
         return (ByPasses(self.grid.at(widths)),)
 

@@ -14,7 +14,7 @@ from pebble.cdag.building import Dag
 from pebble.cdag.catalogue import PATTERNS, DagFamily
 from pebble.errors import InputError, UnknownNameError
 from pebble.families.attention import ATTENTION
-from pebble.families.backward import FFN_BACKWARD, GEMM_BACKWARD
+from pebble.families.backward import ATTENTION_BACKWARD, FFN_BACKWARD, GEMM_BACKWARD
 from pebble.families.conv2d import CONV2D
 from pebble.families.einsum import EINSUM
 from pebble.families.family import DTYPES, Family, KernelFamily
@@ -57,7 +57,20 @@ __all__ = [
 
 FAMILIES: dict[str, Family[Any]] = {
     family.name: family
-    for family in (GEMM, GROUPED, FFN, ATTENTION, LATENT, LAYER, CONV2D, EINSUM, SCALED, GEMM_BACKWARD, FFN_BACKWARD)
+    for family in (
+        GEMM,
+        GROUPED,
+        FFN,
+        ATTENTION,
+        LATENT,
+        LAYER,
+        CONV2D,
+        EINSUM,
+        SCALED,
+        GEMM_BACKWARD,
+        FFN_BACKWARD,
+        ATTENTION_BACKWARD,
+    )
 }
 DAG_FAMILIES: dict[str, DagFamily] = {
     **{name: family.dag for name, family in FAMILIES.items() if family.dag is not None},

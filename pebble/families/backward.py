@@ -14,30 +14,46 @@ its :math:`dA` times :math:`\mathrm{act}'(Z)`, to the second as its :math:`dC`.
 - *One chain*: :math:`dH`, :math:`dX` and :math:`dW_0` have all their values apart in a box :math:`m \times f \times
   (e + 2 d)`, with :math:`dZ` the hidden cells of Theorems 2 and 8, :math:`e` first products and :math:`2 d` second ones
   each. The saved :math:`H` is loaded besides, and :math:`dW_1` stored.
+
+**attention-backward**: five products over the pairs of a query and a key, in a group of heads that share :math:`K` and
+:math:`V` with their queries stacked; groups share no value.
+
+- *One chain*: :math:`dP`, :math:`dQ` and :math:`dK` have all their values apart in a box :math:`m \times f \times
+  (l + 2 k)`, with :math:`dS`, in the place of :math:`dP`, the hidden cells of Theorems 2 and 8: :math:`l` first
+  products and :math:`2 k` second ones. :math:`dV` is stored besides, and the statistics of the rows are loaded.
+- *Whole pairs*: Theorem 9 holds with a pair as a cell, whole in a segment when all its products, of :math:`S, dP, dV,
+  dQ` and :math:`dK`, are there. Where it is, all values of its query are used (:math:`Q, dO, L, \delta` and the sums of
+  :math:`dQ`) and all of its key (:math:`K, V` and the sums of :math:`dK` and :math:`dV`). Where it is not, its
+  :math:`P` or its :math:`dS` is touched in two segments, since one operation touches both: it is held over a cut, or
+  stored and loaded. Sums of columns count as inputs there, at one move for a gap; so rows are queries once, and keys
+  once.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from typing import TypeVar
 
-from pebble.bounds import Accounting, Box, ByLines, LineProblem, Lines, Piece, WorkloadPart, backward_uses
-from pebble.bounds.backward import MULTIPLIERS, InValues
+from pebble.bounds import Accounting, Box, ByLines, Grid, LineProblem, Lines, Piece, Use, WorkloadPart, backward_uses
+from pebble.bounds.backward import MULTIPLIERS, BackwardPasses, InValues
 from pebble.bounds.chain import METHOD
 from pebble.bounds.chain import THEOREM as CHAIN
 from pebble.bounds.chain_lines import THEOREM as LINES
 from pebble.bounds.chain_lines import Hidden
 from pebble.bounds.lines import ValueKind
-from pebble.cdag.backward import ffn_backward_dag, gemm_backward_dag
-from pebble.cdag.catalogue import DagFamily
+from pebble.cdag.backward import attention_backward_dag, ffn_backward_dag, gemm_backward_dag
+from pebble.cdag.catalogue import SUMS, DagFamily
 from pebble.errors import InfeasibleError
+from pebble.families.attention import ATTENTION
 from pebble.families.family import Family
 from pebble.families.gemm import GEMM
 from pebble.families.schedules import Explicit, in_turn
 from pebble.schedules.explicit.backward import Reload, backward_schedules
-from pebble.workloads import FfnBackward, Gemm, GemmBackward
+from pebble.schedules.explicit.panels import attention_panels, ffn_panels, largest
+from pebble.workloads import AttentionBackward, FfnBackward, Gemm, GemmBackward
+from pebble.workloads.backward import STATISTICS
 from pebble.workloads.parameters import flag, needed, optional
 from pebble.workloads.widths import FastMemory
 from pebble.workloads.workload import Workload
@@ -165,7 +181,7 @@ class FfnBackwardFamily(BackwardFamily[FfnBackward]):
                 together = in_turn(parts, memory)
                 if together is not None:
                     found[name] = together
-        return found
+        return found | {f"panels of {p.item}": item for p in (ffn_panels(w),) for item in largest(w, memory, p)}
 
     @property
     def dag(self) -> DagFamily:
@@ -173,10 +189,67 @@ class FfnBackwardFamily(BackwardFamily[FfnBackward]):
         return self.dag_of(ffn_backward_dag, "tokens x d-model x hidden x d-out", example, "dX, dW0 and dW1")
 
 
-def _pairs(m: int, d: int, f: int) -> tuple[tuple[str, int, int, int], ...]:
-    """Name, count, length and moves again of X, dX, W0 and dW0."""
-    return ("X", m * d, f, 1), ("dX", m * d, f, 2), ("W0", d * f, m, 1), ("dW0", d * f, m, 2)
+def _pairs(m: int, d: int, f: int, names: Sequence[str] = ("X", "W0")) -> tuple[tuple[str, int, int, int], ...]:
+    """Name, count, length and moves again of X and dX, m x d, and of W0 and dW0, d x f."""
+    shapes = zip(names, (m * d, d * f), (f, m), strict=True)
+    return tuple(entry for x, count, length in shapes for entry in ((x, count, length, 1), (f"d{x}", count, length, 2)))
+
+
+class AttentionBackwardFamily(BackwardFamily[AttentionBackward]):
+    """``attention-backward``."""
+
+    name = "attention-backward"
+    shape = AttentionBackward
+    computes = "dQ, dK and dV of O := softmax(Q K^T) V, from Q, K, V, dO and statistics of the rows; scores recomputed"
+    example = "attention-backward --queries 8192 --keys 8192 --head-dim 128"
+    parameters = ATTENTION.parameters[:-1]  # the softmax is known from its statistics
+    certified = False
+
+    def accounting(self, workload: AttentionBackward) -> Accounting:
+        m, k, f, l = workload.stacked_queries, workload.head_dim, workload.keys, workload.value_dim
+        pairs = workload.group * workload.pairs_per_head
+        work, added = pairs * (l + 2 * k), f * l + len(STATISTICS) * m
+        full = Grid.causal(workload.queries, f, 1, 1, workload.group) if workload.causal else Grid.full(m, 1, f, 1)
+        of_query, of_key = k + l + len(STATISTICS), k + l  # inputs; sums are k, and k + l
+        by_query = replace(full, k=of_query, l=k, column=2 * of_key)
+        by_key = Grid(full.columns, full.rows, of_key, of_key, of_query + k)
+        uses: list[Use] = [
+            InValues(Piece("dS", METHOD, Box(m, f, l + 2 * k), (work,), pairs, added, theorem=CHAIN)),
+            *(BackwardPasses(grid) for grid in (by_query, by_key)),
+        ]
+        if not workload.causal:
+            kinds: tuple[ValueKind, ...] = (
+                Lines("dO", m * l, f),
+                Lines("V", f * l, m),
+                *(Lines(name, count, length, again=n) for name, count, length, n in _pairs(m, k, f, "QK")),
+                Hidden("dS", pairs, l, 2 * k),
+            )
+            problem = LineProblem("dS", kinds, work, added, MULTIPLIERS, theorem=LINES)
+            uses.insert(1, InValues(ByLines(problem)))
+        return Accounting(
+            workload,
+            tuple(uses),
+            groups=workload.groups,
+            computed_once=True,
+            one_memory=True,
+            game="per group of heads that share $K$ and $V$, their queries stacked: $P := \\exp(Q K^{T} - L)$, "
+            "$dP := dO\\,V^{T}$, $dS := P \\odot (dP - \\delta)$, $dV := P^{T} dO$, $dQ := dS\\,K$, $dK := dS^{T} Q$. "
+            "A pair of a query and a key is a cell, with the accumulators $P$ and $dS$. Rows are queries: in the "
+            "proof $A$ has their $Q$, $dO$, $L$ and $\\delta$ and $Y$ is $dQ$, while $B$ and $D$ have $K$, $V$, $dK$ "
+            "and $dV$; or rows are keys, and $A$ has $K$ and $V$, and $Y$ has $dK$ and $dV$",
+            symbols={"m": m, "k": k, "f": f, "l": l, "pairs": pairs, "groups": workload.groups},
+        )
+
+    def schedules(self, workload: AttentionBackward, memory: FastMemory) -> Mapping[str, Explicit]:
+        every = attention_panels(workload)
+        return {f"panels of {p.item}": item for p in every for item in largest(workload, memory, p)}
+
+    @property
+    def dag(self) -> DagFamily:
+        example = "--queries 1 --keys 2 --head-dim 1"
+        return DagFamily(self.name, "dQ, dK and dV", attention_backward_dag, (*self.parameters, SUMS[0]), example)
 
 
 GEMM_BACKWARD = GemmBackwardFamily()
 FFN_BACKWARD = FfnBackwardFamily()
+ATTENTION_BACKWARD = AttentionBackwardFamily()

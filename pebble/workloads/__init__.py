@@ -1,7 +1,7 @@
 """Workloads: the families (gemm, ffn, attention, latent attention, conv2d) and the layers of named models."""
 
 from pebble.workloads.attention import Attention
-from pebble.workloads.backward import FfnBackward, GemmBackward
+from pebble.workloads.backward import AttentionBackward, FfnBackward, GemmBackward
 from pebble.workloads.conv2d import Conv2d
 from pebble.workloads.einsum import Einsum
 from pebble.workloads.ffn import Ffn
@@ -16,6 +16,7 @@ from pebble.workloads.workload import DTYPE_BYTES, Operand, Workload, check_dime
 __all__ = [
     "DTYPE_BYTES",
     "Attention",
+    "AttentionBackward",
     "Conv2d",
     "Einsum",
     "Ffn",

@@ -4,7 +4,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from pebble.workloads.attention import SharedHeads
 from pebble.workloads.workload import Operand, Workload
+
+STATISTICS = ("L", "delta")  # of a row of attention, in fp32
+STATISTIC_BYTES = 4
 
 
 @dataclass(frozen=True)
@@ -149,4 +153,66 @@ class FfnBackward(Workload):
             self._written("dX", m, d),
             self._written("dW0", d, f),
             self._written("dW1", f, e),
+        )
+
+
+@dataclass(frozen=True)
+class AttentionBackward(SharedHeads):
+    """The backward pass of O := softmax(Q K^T) V, scores computed again from the statistics of each row.
+
+    S := Q K^T, P := exp(S - L), dP := dO V^T, dS := P * (dP - delta), dV := P^T dO, dQ := dS K, dK := dS^T Q. Given are
+    Q, K, V, dO, and of each row L, the logarithm of its sum, and delta, the sum of dO * O, both in fp32.
+
+    Parameters
+    ----------
+    queries, keys, head_dim, value_dim, heads, kv_heads, batch, causal, dtype, name
+        As of `pebble.workloads.Attention`.
+    out_dtype : str, optional
+        Type of dQ, dK and dV; by default the inputs', bf16 for fp8.
+
+    Raises
+    ------
+    InputError, UnknownNameError
+        As of `pebble.workloads.Attention`.
+
+    Examples
+    --------
+    >>> AttentionBackward(4096, 4096, 128).compulsory_elements  # seven matrices, two statistics a row
+    3678208
+    """
+
+    FAMILY = "attention-backward"
+    DIMENSIONS = ("queries", "keys", "head_dim", "value_dim", "heads", "kv_heads", "batch")
+
+    queries: int
+    keys: int
+    head_dim: int
+    value_dim: int = 0
+    heads: int = 1
+    kv_heads: int = 0
+    batch: int = 1
+    causal: bool = False
+    dtype: str = "bf16"
+    out_dtype: str = ""
+    name: str = ""
+
+    @property
+    def multiply_adds(self) -> int:
+        """Of five products, over the pairs that are seen."""
+        pairs = self.batch * self.heads * self.pairs_per_head
+        return pairs * (3 * self.head_dim + 2 * self.value_dim)
+
+    @property
+    def operands(self) -> tuple[Operand, ...]:
+        """Q, K, V, dO and the statistics; dQ, dK and dV; all sequences and heads stacked."""
+        rows, cols = self.batch * self.heads * self.queries, self.groups * self.keys
+        return (
+            self._read("Q", rows, self.head_dim),
+            self._read("K", cols, self.head_dim),
+            self._read("V", cols, self.value_dim),
+            self._read("dO", rows, self.value_dim),
+            *(Operand(name, rows, 1, STATISTIC_BYTES, read=True, written=False) for name in STATISTICS),
+            self._written("dQ", rows, self.head_dim),
+            self._written("dK", cols, self.head_dim),
+            self._written("dV", cols, self.value_dim),
         )

@@ -92,7 +92,8 @@ def common_schedules(game: Game, sms: int) -> Mapping[str, Phases]:
     linked = {p.second for p in place} == {0, 1}
     if linked:
         kernels = [[t for t in range(tasks) if place[t].second == number] for number in (0, 1)]
-        result[SEPARATE] = [_turns(game, kernel, sms, order, by_row) for kernel in kernels]
+        if not any(game.preds[t] & set(kernels[1]) for t in kernels[0]):  # in a backward pass one product needs another
+            result[SEPARATE] = [_turns(game, kernel, sms, order, by_row) for kernel in kernels]
         half = max(1, sms // 2)
 
         def by_product(t: int) -> int:
