@@ -50,7 +50,6 @@ from dataclasses import dataclass, replace
 from pebble.bounds.box import Box
 from pebble.bounds.line_search import ByLines
 from pebble.bounds.lines import LineProblem, Lines
-from pebble.bounds.pass_search import ByPasses
 from pebble.bounds.proofs import Theorem
 from pebble.bounds.segments import METHOD_IN_BYTES, Piece
 from pebble.bounds.uses import Goal, GroupProof, Use
@@ -114,15 +113,6 @@ def backward_uses(
         SharedPiece(FORM, METHOD, box, products, initialised, theorem=THEOREM),
         ByLines(LineProblem(FORM, kinds, sum(products), multipliers=MULTIPLIERS, theorem=THEOREM)),
     )
-
-
-@dataclass(frozen=True)
-class BackwardPasses(ByPasses):
-    """Theorem 9 of the pairs of attention, where sums belong to rows and to columns; those of columns as inputs."""
-
-    def weighted(self, widths: Widths) -> tuple[ByPasses, ...]:
-        """In bytes B5, where a sum takes no less than an input."""
-        return super().weighted(widths) if min(widths.partial, widths.written) >= widths.read else ()
 
 
 @dataclass(frozen=True)

@@ -123,7 +123,9 @@ class ByPasses(Use):
         return () if bound is None else (bound,)
 
     def weighted(self, widths: Widths) -> tuple[ByPasses, ...]:
-        """With every value at its width."""
+        """With every value at its width; accumulators that count as inputs must take no less."""
+        if self.grid.column_sums and min(widths.partial, widths.written) < widths.read:
+            return ()
         return (ByPasses(self.grid.at(widths)),)
 
     def on_sms(self) -> tuple[ByPasses]:

@@ -131,6 +131,7 @@ class Grid:
     cell: int = 1  #: what a cell that is not whole takes at least
     narrower: int = 0  #: so much less the outputs of a row take than its accumulators
     widths: Widths = ALIKE  #: what values take
+    column_sums: bool = False  #: whether a column has accumulators too, which then count as inputs
 
     @classmethod
     def full(cls, m: int, k: int, f: int, l: int, gated: bool = False) -> Grid:

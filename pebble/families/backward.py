@@ -21,9 +21,9 @@ its :math:`dA` times :math:`\mathrm{act}'(Z)`, to the second as its :math:`dC`.
 - *One chain*: :math:`dP`, :math:`dQ` and :math:`dK` have all their values apart in a box :math:`m \times f \times
   (l + 2 k)`, with :math:`dS`, in the place of :math:`dP`, the hidden cells of Theorems 2 and 8: :math:`l` first
   products and :math:`2 k` second ones. :math:`dV` is stored besides, and the statistics of the rows are loaded.
-- *Whole pairs*: Theorem 9 holds with a pair as a cell, whole in a segment when all its products, of :math:`S, dP, dV,
-  dQ` and :math:`dK`, are there. Where it is, all values of its query are used (:math:`Q, dO, L, \delta` and the sums of
-  :math:`dQ`) and all of its key (:math:`K, V` and the sums of :math:`dK` and :math:`dV`). Where it is not, its
+- *Whole pairs*: the pass bound holds with a pair as a cell, whole in a segment when all its products, of :math:`S, dP,
+  dV, dQ` and :math:`dK`, are there. Where it is, all values of its query are used (:math:`Q, dO, L, \delta` and the
+  sums of :math:`dQ`) and all of its key (:math:`K, V` and the sums of :math:`dK` and :math:`dV`). Where it is not, its
   :math:`P` or its :math:`dS` is touched in two segments, since one operation touches both: it is held over a cut, or
   stored and loaded. Sums of columns count as inputs there, at one move for a gap; so rows are queries once, and keys
   once.
@@ -36,8 +36,20 @@ from contextlib import suppress
 from dataclasses import replace
 from typing import TypeVar
 
-from pebble.bounds import Accounting, Box, ByLines, Grid, LineProblem, Lines, Piece, Use, WorkloadPart, backward_uses
-from pebble.bounds.backward import MULTIPLIERS, BackwardPasses, InValues
+from pebble.bounds import (
+    Accounting,
+    Box,
+    ByLines,
+    ByPasses,
+    Grid,
+    LineProblem,
+    Lines,
+    Piece,
+    Use,
+    WorkloadPart,
+    backward_uses,
+)
+from pebble.bounds.backward import MULTIPLIERS, InValues
 from pebble.bounds.chain import METHOD
 from pebble.bounds.chain import THEOREM as CHAIN
 from pebble.bounds.chain_lines import THEOREM as LINES
@@ -211,11 +223,11 @@ class AttentionBackwardFamily(BackwardFamily[AttentionBackward]):
         work, added = pairs * (l + 2 * k), f * l + len(STATISTICS) * m
         full = Grid.causal(workload.queries, f, 1, 1, workload.group) if workload.causal else Grid.full(m, 1, f, 1)
         of_query, of_key = k + l + len(STATISTICS), k + l  # inputs; sums are k, and k + l
-        by_query = replace(full, k=of_query, l=k, column=2 * of_key)
-        by_key = Grid(full.columns, full.rows, of_key, of_key, of_query + k)
+        by_query = replace(full, k=of_query, l=k, column=2 * of_key, column_sums=True)
+        by_key = Grid(full.columns, full.rows, of_key, of_key, of_query + k, column_sums=True)
         uses: list[Use] = [
             InValues(Piece("dS", METHOD, Box(m, f, l + 2 * k), (work,), pairs, added, theorem=CHAIN)),
-            *(BackwardPasses(grid) for grid in (by_query, by_key)),
+            *map(ByPasses, (by_query, by_key)),
         ]
         if not workload.causal:
             kinds: tuple[ValueKind, ...] = (

@@ -435,7 +435,7 @@ def test_what_is_not_known_is_one_sentence() -> None:
         ("gemm-backward", dict.fromkeys("mnk", 1)),
     ):
         alone = pebble.solve(name, capacity=5, buffers="sm-local", sms=2, time_limit=20, **sizes)
-        assert alone.status == "optimal"  # by the general theorems: none of these is about several memories
+        assert alone.result.status == "optimal"  # by the general theorems: none of these is about several memories
     with pytest.raises(InputError, match="no kernel of gemm-backward is simulated"):
         pebble.simulate(w, "row", cache="1MiB", sms=4)
     with pytest.raises(InputError, match="schedules under explicit control"):
