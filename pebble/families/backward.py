@@ -125,7 +125,7 @@ class FfnBackwardFamily(BackwardFamily[FfnBackward]):
 
     name = "ffn-backward"
     shape = FfnBackward
-    computes = "dX, dW0 and dW1 of Y := act(X W0) W1, from X, W0, W1, dY and the saved H, or H --recomputed"
+    computes = "dX, dW0, dW1 of Y := act(X W0) W1 from dY and the saved H, or H --recomputed"
     example = "ffn-backward --tokens 8192 --d-model 4096 --hidden 11008"
     parameters = (
         *needed(tokens="rows of X and dY", d_model="columns of X", hidden="columns of the hidden layer"),
@@ -212,7 +212,7 @@ class AttentionBackwardFamily(BackwardFamily[AttentionBackward]):
 
     name = "attention-backward"
     shape = AttentionBackward
-    computes = "dQ, dK and dV of O := softmax(Q K^T) V, from Q, K, V, dO and statistics of the rows; scores recomputed"
+    computes = "dQ, dK, dV of attention from dO and statistics of the rows, scores recomputed; --causal"
     example = "attention-backward --queries 8192 --keys 8192 --head-dim 128"
     parameters = ATTENTION.parameters[:-1]  # the softmax is known from its statistics
     certified = False
