@@ -25,8 +25,7 @@ its :math:`dA` times :math:`\mathrm{act}'(Z)`, to the second as its :math:`dC`.
   dV, dQ` and :math:`dK`, are there. Where it is, all values of its query are used (:math:`Q, dO, L, \delta` and the
   sums of :math:`dQ`) and all of its key (:math:`K, V` and the sums of :math:`dK` and :math:`dV`). Where it is not, its
   :math:`P` or its :math:`dS` is touched in two segments, since one operation touches both: it is held over a cut, or
-  stored and loaded. Sums of columns count as inputs there, at one move for a gap; so rows are queries once, and keys
-  once.
+  stored and loaded. Rows are queries once, and keys once.
 """
 
 from __future__ import annotations
@@ -223,8 +222,8 @@ class AttentionBackwardFamily(BackwardFamily[AttentionBackward]):
         work, added = pairs * (l + 2 * k), f * l + len(STATISTICS) * m
         full = Grid.causal(workload.queries, f, 1, 1, workload.group) if workload.causal else Grid.full(m, 1, f, 1)
         of_query, of_key = k + l + len(STATISTICS), k + l  # inputs; sums are k, and k + l
-        by_query = replace(full, k=of_query, l=k, column=2 * of_key, column_sums=True)
-        by_key = Grid(full.columns, full.rows, of_key, of_key, of_query + k, column_sums=True)
+        by_query = replace(full, k=of_query, l=k, column=2 * of_key, column_sums=of_key)
+        by_key = Grid(full.columns, full.rows, of_key, of_key, of_query + k, column_sums=k)
         uses: list[Use] = [
             InValues(Piece("dS", METHOD, Box(m, f, l + 2 * k), (work,), pairs, added, theorem=CHAIN)),
             *map(ByPasses, (by_query, by_key)),
