@@ -8,11 +8,11 @@ it; sums are stored each time, and loaded each time but the first.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
-from functools import cached_property, lru_cache
+from functools import cached_property, partial
+from typing import Protocol, TypeVar
 
-from pebble.errors import InfeasibleError
 from pebble.units import ceil_div
 from pebble.workloads.backward import GemmBackward
 from pebble.workloads.widths import ALIKE, FastMemory, Widths
@@ -20,6 +20,14 @@ from pebble.workloads.widths import ALIKE, FastMemory, Widths
 # plane -> its axes, the axis that streams by, and the planes that meet the first and the second axis of a block
 PLANES = {"A": ("m", "k", "n", "C", "B"), "B": ("n", "k", "m", "C", "A"), "C": ("m", "n", "k", "A", "B")}
 _FEW_BLOCKS = 64  # numbers of blocks along an axis that are all tried; further ones grow by a sixteenth
+
+
+class _Fitting(Protocol):
+    @property
+    def fits(self) -> bool: ...
+
+
+B = TypeVar("B", bound=_Fitting)
 
 
 @dataclass(frozen=True)
@@ -152,44 +160,33 @@ class Reload:
 def backward_schedules(workload: GemmBackward, memory: FastMemory) -> Mapping[str, BackwardSchedule]:
     """The best schedule for each plane of which a block may stay; nothing for one of which none fits."""
     best: dict[str, BackwardSchedule] = {}
-    for plane in PLANES:
-        fits = list(_fitting(workload, memory, plane))
+    for plane, (p, q, *_) in PLANES.items():
+        build = partial(BackwardSchedule, workload, memory, plane)
+        fits = list(even_blocks(workload.dimensions[p], workload.dimensions[q], 1, build))
         if fits:
             best[plane] = min(fits, key=lambda single: single.bytes)
     return best
 
 
-@lru_cache(maxsize=1 << 8)
-def best_backward_schedule(workload: GemmBackward, memory: FastMemory) -> BackwardSchedule:
-    """The one with the least bytes moved.
+def even_blocks(rows: int, cols: int, unit: int, build: Callable[[tuple[int, int]], B]) -> Iterator[B]:
+    """For numbers of blocks along the rows, the fewest along the columns that fit, as even as they can be.
 
-    Raises
-    ------
-    InfeasibleError
-        Too little room for a block of one value.
+    Parameters
+    ----------
+    rows, cols, unit : int
+        Extents, in values, and what the blocks' columns are a multiple of, but for the last.
+    build : callable
+        The schedule with blocks of so many rows and columns.
     """
-    schedules = backward_schedules(workload, memory)
-    if not schedules:
-        raise InfeasibleError(f"backward pass: got room for {memory.bytes}, expected at least that for 4 values.")
-    return min(schedules.values(), key=lambda single: single.bytes)
-
-
-def _fitting(workload: GemmBackward, memory: FastMemory, plane: str) -> Iterator[BackwardSchedule]:
-    """For numbers of blocks along the first axis, the longest that fit along the second, all as even as they can be."""
-    p, q = (workload.dimensions[axis] for axis in PLANES[plane][:2])
-    down = 1
-    while down <= p:
-        s = ceil_div(p, down)
-        low, high = 0, q
+    units, down = ceil_div(cols, unit), 1
+    while down <= rows:
+        s, low, high = ceil_div(rows, down), 0, units
         while low < high:
             middle = (low + high + 1) // 2
-            if BackwardSchedule(workload, memory, plane, (s, middle)).fits:
+            if build((s, min(cols, middle * unit))).fits:
                 low = middle
             else:
                 high = middle - 1
         if low:
-            yield BackwardSchedule(workload, memory, plane, (s, ceil_div(q, ceil_div(q, low))))
-        if s == 1:
-            return
+            yield build((s, min(cols, unit * ceil_div(units, ceil_div(units, low)))))
         down += 1 if down < _FEW_BLOCKS else down // 16
-        down = max(down, ceil_div(p, s - 1)) if ceil_div(p, down) == s else down

@@ -8,15 +8,14 @@ are held and its slices pass, or it is held and the cells pass.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
 
+from pebble.schedules.explicit.backward import even_blocks
 from pebble.units import ceil_div
 from pebble.workloads.scaled import UNITS, ScaledGemm
 from pebble.workloads.widths import FastMemory
-
-_FEW_BLOCKS = 64  # numbers of blocks along an axis that are all tried; further ones grow by a sixteenth
 
 
 @dataclass(frozen=True)
@@ -116,24 +115,7 @@ def slice_of(workload: ScaledGemm) -> int:
 
 def scaled_schedules(workload: ScaledGemm, memory: FastMemory) -> Mapping[str, ScaledSchedule]:
     """The best for each operand of which a block may stay; nothing for one of which none fits."""
-    found = {stays: list(_fitting(workload, memory, stays)) for stays in "ABC"}
-    return {f"{stays} stays": min(fits, key=lambda one: one.bytes) for stays, fits in found.items() if fits}
-
-
-def _fitting(workload: ScaledGemm, memory: FastMemory, stays: str) -> Iterator[ScaledSchedule]:
-    """For numbers of blocks along the first axis the longest that fit along the second, as even as they can be."""
     w, deep = workload, slice_of(workload)
-    rows, cols, unit = {"A": (w.m, w.k, deep), "B": (w.n, w.k, deep), "C": (w.m, w.n, 1)}[stays]
-    down = 1
-    while down <= rows:
-        s, low, high = ceil_div(rows, down), 0, ceil_div(cols, unit)
-        while low < high:
-            middle = (low + high + 1) // 2
-            if ScaledSchedule(w, memory, stays, (s, min(cols, middle * unit))).fits:
-                low = middle
-            else:
-                high = middle - 1
-        if low:
-            blocks = ceil_div(ceil_div(cols, unit), low)
-            yield ScaledSchedule(w, memory, stays, (s, min(cols, unit * ceil_div(ceil_div(cols, unit), blocks))))
-        down += 1 if down < _FEW_BLOCKS else down // 16
+    extents = {"A": (w.m, w.k, deep), "B": (w.n, w.k, deep), "C": (w.m, w.n, 1)}
+    found = {x: list(even_blocks(*of, partial(ScaledSchedule, w, memory, x))) for x, of in extents.items()}
+    return {f"{stays} stays": min(fits, key=lambda one: one.bytes) for stays, fits in found.items() if fits}
