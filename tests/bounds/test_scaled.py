@@ -56,6 +56,14 @@ def test_below_the_optimum(shape: tuple[int, int, int], types: tuple[str, str]) 
         assert found.upper is None or found.upper.bytes >= result.upper_bound / 2
 
 
+@pytest.mark.parametrize("capacity", [12, 16])
+def test_more_than_compulsory_and_below_the_optimum(capacity: int) -> None:
+    w = ScaledGemm(3, 2, 2)
+    optimum = solve(scaled_dag(w), capacity, time_limit=60).upper_bound
+    assert optimum is not None
+    assert w.compulsory_bytes < bound_workload(w, cache=f"{capacity // 2}B").lower.bytes <= optimum / 2
+
+
 def moves_of(schedule: ScaledSchedule) -> list[Move]:
     """The schedule move by move, as the module says it runs, from its block alone."""
     w, (s, t), moves, seen = schedule.workload, schedule.block, list[Move](), set[str]()
