@@ -70,6 +70,8 @@ from pebble.workloads.widths import FastMemory
 from pebble.workloads.workload import Workload
 
 W = TypeVar("W", bound=Workload)
+_SEPARATE = "one after the other"
+_STAYS = {"A": "A and dA stay", "B": "B and dB stay", "C": "dC stays"}
 
 
 class BackwardFamily(Family[W]):
@@ -110,9 +112,8 @@ class GemmBackwardFamily(BackwardFamily[GemmBackward]):
         with suppress(InfeasibleError):
             separate = in_turn([(name, GEMM.best_schedule(gemm, memory), 1) for name, gemm in parts], memory)
             if separate is not None:
-                found["one after the other"] = separate
-        kept = {"A": "A and dA stay", "B": "B and dB stay", "C": "dC stays"}
-        return found | {kept[plane]: item for plane, item in backward_schedules(workload, memory).items()}
+                found[_SEPARATE] = separate
+        return found | {_STAYS[plane]: item for plane, item in backward_schedules(workload, memory).items()}
 
     @property
     def dag(self) -> DagFamily:
@@ -174,21 +175,23 @@ class FfnBackwardFamily(BackwardFamily[FfnBackward]):
         inside, cells = memory.handing_on, w.tokens * w.hidden
         wide = memory if memory.cost.written >= memory.cost.read else inside  # dH and dW1 take that at most
         room = replace(wide, bytes=memory.bytes - memory.widths.read)  # beside it H comes once more
+        again = Reload(memory, "H", cells)
+        layers = GEMM_BACKWARD.schedules(second, room), GEMM_BACKWARD.schedules(first, memory)
+
+        def moved(label: str) -> int:  # where H and dH stay together, H need not come again
+            return layers[0][label].bytes + (0 if label == _STAYS["A"] else again.bytes)
+
+        best = min(layers[0], key=moved, default=""), min(layers[1], key=lambda x: layers[1][x].bytes, default="")
         found: dict[str, Explicit] = {}
-        for name in ("layer by layer", "product by product"):
-            with suppress(InfeasibleError):
-                parts: list[tuple[str, Explicit | None, int]] = []
-                if w.recomputed:
-                    product = Gemm(w.tokens, w.hidden, w.d_model, w.dtype, w.dtype)
-                    parts.append(("H", GEMM.best_schedule(product, inside), 1))
-                for layer, part, of in (("second layer", second, room), ("first layer", first, memory)):
-                    schedules = GEMM_BACKWARD.schedules(part, of)
-                    one = schedules.get("one after the other")
-                    best = min(schedules.values(), key=lambda known: known.bytes, default=None)
-                    parts.append((layer, best if name == "layer by layer" else one, 1))
-                second_name = parts[-2][1].name if parts[-2][1] is not None else ""
-                if "blocks of A and dA" not in second_name:  # where H and dH stay together nothing comes again
-                    parts.append(("act'", Reload(memory, "H", cells), 1))
+        for name, labels in (("layer by layer", best), ("product by product", (_SEPARATE, _SEPARATE))):
+            with suppress(InfeasibleError, KeyError):  # one of them does not fit
+                product = Gemm(w.tokens, w.hidden, w.d_model, w.dtype, w.dtype)
+                parts: list[tuple[str, Explicit | None, int]] = [
+                    *([("H", GEMM.best_schedule(product, inside), 1)] if w.recomputed else []),
+                    ("second layer", layers[0][labels[0]], 1),
+                    *([] if labels[0] == _STAYS["A"] else [("act'", again, 1)]),
+                    ("first layer", layers[1][labels[1]], 1),
+                ]
                 together = in_turn(parts, memory)
                 if together is not None:
                     found[name] = together
