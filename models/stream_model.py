@@ -25,13 +25,27 @@ KINDS: dict[str, str] = {
     "norm": "layer or RMS norm of each row of --row items, as softmax; weights stay in cache",
     "dequantize": "weights of --bits bits with a 16-bit scale for each --group of them",
     "halo": "a convolution of (2 RADIUS + 1)^2 on square tiles of --side outputs: each block also reads its halo",
+    "sgd": "an optimizer step: parameters and gradients; weights in fp32 beside narrower parameters (--master-dtype)",
+    "momentum": "the same with one moment of each parameter (--moment-dtype)",
+    "adam": "the same with two moments of each parameter",
 }
+MOMENTS = {"sgd": 0, "momentum": 1, "adam": 2}  # of each parameter, by optimizer
 VECTOR_BYTES = (16, 8, 4, 2, 1)  # widths of a load instruction
 UNROLLS = (1, 2, 4, 8)
 THREADS = 256
 _SCALE_BITS = 16
 _ITEM_REGISTERS = 64  # of a thread, for the items of a row that a block keeps
 _MOST_THREADS, _MOST_BLOCKS, _MOST_REGISTERS, _REGISTER_BYTES = 1024, 32, 255, 4
+
+
+@dataclass(frozen=True)
+class StreamArray:
+    """An array of an optimizer step: its name, bytes of an item, and whether items are read and written."""
+
+    name: str
+    item_bytes: int
+    read: bool
+    written: bool
 
 
 @dataclass(frozen=True)
@@ -50,6 +64,9 @@ class StreamKernel:
         See `KINDS`; ``row`` 0: one row.
     threads : int
         Of a block.
+    gradient_bytes, moment_bytes, master_bytes : int
+        Of an optimizer step: of a gradient (0: as of a parameter), of a moment, and of a weight that is kept beside its
+        parameter (0: none is, and the parameter itself is read and written).
 
     Raises
     ------
@@ -69,6 +86,9 @@ class StreamKernel:
     side: int = 16
     radius: int = 1
     threads: int = THREADS
+    gradient_bytes: int = 0
+    moment_bytes: int = 4
+    master_bytes: int = 0
 
     def __post_init__(self) -> None:
         if self.kind not in KINDS:
@@ -83,6 +103,20 @@ class StreamKernel:
             raise InputError(f"--bits: got {self.bits}, expected 1, 2, 3, 4, 6 or 8 bits of a weight.")
         if self.row and self.items % self.row:
             raise InputError(f"--row: got {self.row}, expected a divisor of the {self.items} items.")
+
+    @property
+    def arrays(self) -> tuple[StreamArray, ...]:
+        """What an optimizer step reads and writes of each parameter, once; nothing of another kernel."""
+        if self.kind not in MOMENTS:
+            return ()
+        kept = self.master_bytes > 0
+        moments = [StreamArray(f"moment {n + 1}", self.moment_bytes, True, True) for n in range(MOMENTS[self.kind])]
+        return (
+            StreamArray("gradients", self.gradient_bytes or self.value_bytes, True, False),
+            *([StreamArray("master weights", self.master_bytes, True, True)] if kept else []),
+            *moments,
+            StreamArray("parameters", self.value_bytes, not kept, True),
+        )
 
     @property
     def row_items(self) -> int:
@@ -103,6 +137,8 @@ class StreamKernel:
     def load_bits(self) -> float:
         """Bits that are loaded for an item, each time it is read."""
         value = 8 * self.value_bytes
+        if self.arrays:
+            return 8 * sum(array.item_bytes for array in self.arrays if array.read)
         if self.kind == "elementwise":
             return self.inputs * value
         if self.kind == "dequantize":
@@ -113,7 +149,9 @@ class StreamKernel:
 
     @property
     def item_bits(self) -> int:
-        """Bits of an item of one array that is loaded."""
+        """Bits of an item of one array that is loaded, of several the widest."""
+        if self.arrays:
+            return 8 * max(array.item_bytes for array in self.arrays if array.read)
         return self.bits if self.kind == "dequantize" else 8 * self.value_bytes
 
     @property
@@ -124,6 +162,8 @@ class StreamKernel:
     @property
     def store_bytes(self) -> int:
         """Bytes that they store."""
+        if self.arrays:
+            return self.items * sum(array.item_bytes for array in self.arrays if array.written)
         return 0 if self.kind == "reduction" else self.items * self.value_bytes
 
     @property
@@ -239,11 +279,12 @@ def _plan(
 ) -> StreamPlan:  # fmt: skip
     arrays = kernel.inputs if kernel.kind == "elementwise" else 1
     items = 8 * vector * unroll // kernel.item_bits
-    loaded = vector * unroll * arrays
+    # a narrower array of an optimizer step has narrower loads of as many items
+    loaded = round(items * kernel.load_bits / 8) if kernel.arrays else vector * unroll * arrays
     if kernel.kind in ("softmax", "norm") and kernel.keeps_row:  # each thread keeps its part of the row
         items = max(items, ceil_div(kernel.row_items, kernel.threads))
     # what was loaded, and for weights also what they unpack to
-    unpacked = items * kernel.value_bytes
+    unpacked = 0 if kernel.arrays else items * kernel.value_bytes
     held = loaded + unpacked if kernel.kind == "dequantize" else max(loaded, unpacked * arrays)
     registers = OTHER_REGISTERS + ceil_div(held, _REGISTER_BYTES)
     by_registers = machine.store_bytes("registers_per_sm") // (ceil_div(registers, 8) * 8 * _REGISTER_BYTES)

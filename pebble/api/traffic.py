@@ -29,7 +29,7 @@ from pebble.reports.options import (
 from pebble.reports.refusals import check_residual
 from pebble.reports.schedule_names import Own, Schedules
 from pebble.reports.simulated_kernel import KernelOptions
-from pebble.reports.target import PlaceOptions, check_options, scratchpads_of
+from pebble.reports.target import PlaceOptions, TargetOptions, check_options, scratchpads_of
 from pebble.system.clock import counting, shown
 from pebble.units import Size
 from pebble.workloads.workload import Workload
@@ -39,6 +39,7 @@ if TYPE_CHECKING:
     from pebble.reports.dag_bound import DagBounds
     from pebble.reports.dataflows import DataflowComparison
     from pebble.reports.exact import ExactComparison
+    from pebble.reports.explicit_schedules import ScheduleComparison
     from pebble.reports.kernel_compare import Comparison
     from pebble.reports.simulate import Simulation, TraceSimulation, WrittenTrace
     from pebble.reports.sm_bound import SmBound
@@ -161,7 +162,7 @@ def compare(
     progress: Callable[[Any], Any] | bool | None = True,
     stop: Event | None = None,
     **options: Unpack[CompareOptions],
-) -> Comparison | SmComparison | ExactComparison | DataflowComparison:
+) -> Comparison | SmComparison | ExactComparison | DataflowComparison | ScheduleComparison:
     """What schedules move, against the least that any can move: between L2 and DRAM, between L2 and SMs, or exactly.
 
     Parameters
@@ -189,9 +190,9 @@ def compare(
 
     Returns
     -------
-    Comparison, SmComparison, ExactComparison or DataflowComparison
-        The first, with what was done by then where interrupted; the second for l2, the third with ``exact``, the last
-        on a machine of scratchpads, where nothing but ``energy`` is to be chosen.
+    Comparison, SmComparison, ExactComparison, DataflowComparison or ScheduleComparison
+        The first, with what was done by then where interrupted; the second for l2, the third with ``exact``, the fourth
+        on a machine of scratchpads, where nothing but ``energy`` is to be chosen, the last of a backward pass.
 
     Raises
     ------
@@ -205,6 +206,13 @@ def compare(
     >>> [t.order for t in found.orders], found.orders[0].dram_bytes >= found.trace.bound.bytes
     (['hilbert', 'row'], True)
     """
+    if _side_by_side(workload, options):
+        from pebble.reports.explicit_schedules import compare_explicit
+
+        target, more = split_options(options, TargetOptions)
+        named = {"schedules": None if _all_of(schedules) else schedules, "schedule": schedule, "residual": residual}
+        refuse("schedules under explicit control", {**named, **more, "exact": exact, "time_limit": time_limit})
+        return compare_explicit(workload, **target)
     _check_comparison(workload, options, residual, exact)
     others, kernel = split_options(options, BoundaryOptions)
     named = {"schedules": None if _all_of(schedules) else schedules, "schedule": schedule, "residual": residual}
@@ -237,6 +245,12 @@ def compare(
     with shown(progress) as update:
         counted = progress if callable(progress) else counting(update)
         return compare_kernels(workload, schedules, schedule, residual=residual, progress=counted, **timed, **kernel)
+
+
+def _side_by_side(workload: Workload, options: CompareOptions) -> bool:
+    """Whether schedules under explicit control are compared in one memory, since no kernel is simulated."""
+    check_options(options, CompareOptions.__optional_keys__)
+    return family_of(workload).side_by_side and scratchpads_of(options) is None
 
 
 def _all_of(schedules: Schedules) -> bool:

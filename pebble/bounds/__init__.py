@@ -13,6 +13,7 @@ from pebble.bounds.accounting import (
     separate_bound,
     sum_of_kernels,
 )
+from pebble.bounds.backward import backward_uses
 from pebble.bounds.box import Box
 from pebble.bounds.chain import Chain, Kernels
 from pebble.bounds.gated import GatedBound
@@ -20,6 +21,7 @@ from pebble.bounds.lagrangian_bound import LagrangianBound
 from pebble.bounds.line_search import ByLines, LineBound, line_bound
 from pebble.bounds.lines import LineProblem, Lines
 from pebble.bounds.parts import SumOfParts, WorkloadPart
+from pebble.bounds.pass_search import ByPasses
 from pebble.bounds.passes import Grid, PassBound
 from pebble.bounds.projections import Projections
 from pebble.bounds.proofs import Compulsory, LowerBound, NotCertifiedError, Proof, Theorem, check_capacity
@@ -34,6 +36,7 @@ __all__ = [
     "Accounting",
     "Box",
     "ByLines",
+    "ByPasses",
     "Chain",
     "Compulsory",
     "Formula",
@@ -62,6 +65,7 @@ __all__ = [
     "VisitBound",
     "WeightedBound",
     "WorkloadPart",
+    "backward_uses",
     "chain_uses",
     "check_capacity",
     "in_bytes",

@@ -52,6 +52,7 @@ class Accounting(Subject):
     fresh: Accounting | None = None  #: the same with outputs that begin at nothing, where these begin at a value
     computed_once: bool = False  #: whether parts hold only when nothing is computed twice
     spilled: Callable[[int], int] = lambda capacity: 0  #: scores of a group that must be stored at S
+    one_memory: bool = False  #: whether nothing is proved of several memories
     compulsory_kernels: str = COMPULSORY  #: what the bound kernel by kernel is called where it is compulsory
     game: str = ""  #: what is computed, for a reader, with formulas between dollars
     symbols: Mapping[str, int] = field(default_factory=dict)  #: the sizes that the formulas name

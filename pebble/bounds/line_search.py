@@ -110,13 +110,13 @@ class LineBound(InWidths):
     def text(self, traffic: Mapping[str, int]) -> str:
         """The argument, the charge of each kind of values, and the sum."""
         if self.problem.widths == ALIKE:
-            return self._argument() + self._sum()
+            return self._argument() + self.arithmetic()
         unit = f"Bytes are counted in units of ${self.unit}$, which divides every width, here and in $Q$: $S$ is "
         unit = f"{unit}${number(self.capacity)}$ of them. " if self.unit > 1 else ""
         if self.problem.weights is not None:
             alpha, beta = self.problem.weights
             unit += f"Products of the first kind count ${alpha}$ of work, of the second ${beta}$. "
-        return self._sum(unit)
+        return self.arithmetic(unit)
 
     def _argument(self) -> str:
         h, problem, cut = number(self.segments), self.problem, self.cut
@@ -144,7 +144,7 @@ class LineBound(InWidths):
         - \mu \sum_i v_i \ln v_i - \rho (h - 1) S.
         {besides}"""
 
-    def _sum(self, before: str = "") -> str:
+    def arithmetic(self, before: str = "") -> str:
         """The multipliers, the charge of each kind of values, and the sum."""
         problem, cut, weighted = self.problem, self.cut, self.problem.weights is not None
         charged, rows = Fraction(0), ""
@@ -166,11 +166,12 @@ class LineBound(InWidths):
         $$ Q \ge {number(charged)} - {number(entropy)} - {number(held)}{more}
         \quad\Rightarrow\quad Q \ge {number(self.elements)}
 
-        (a count of moves is a whole number, so it is rounded up; $\mu$ and $\rho$ are in the certificate as exact
-        fractions, and the checker bounds the logarithms by a series).
+        {BY_CHECKER}"""
+
+
+BY_CHECKER = r"""(a count of moves is a whole number, so it is rounded up; $\mu$ and $\rho$ are in the certificate as
+        exact fractions, and the checker bounds the logarithms by a series).
         """
-
-
 GATED = {
     "gated chain": r"""
         The columns of gate and up stand side by side. $H$ takes the place of the gate's cell; an up cell has first

@@ -76,8 +76,10 @@ class Memories(SingleClaim):
 
 
 def covers_memories(problem: Accounting, recompute: bool = False) -> bool:
-    """Whether these bounds cover a workload: no convolution, no unlike parts, no chain that is recomputed."""
-    alike = not problem.parts and all(piece.box.overlap == 1 and piece.whole_numbers for piece in problem.of(Piece))
+    """Whether these bounds cover a workload: no convolution, no unlike parts, no backward pass, no chain recomputed."""
+    alike = not (problem.parts or problem.one_memory) and all(
+        piece.box.overlap == 1 and piece.whole_numbers for piece in problem.of(Piece)
+    )
     return alike and not (recompute and problem.chain is not None)
 
 

@@ -14,6 +14,8 @@ from pebble.bounds.uses import Goal, Use
 from pebble.workloads.widths import Widths
 
 _FEW = 20  # largest number of gaps of a line for which two ways of cutting are joined
+_FEW_WITH_SUMS = 100  # the same where columns have sums
+_TRIED_WITH_SUMS = 8  # pairs of ways, the most promising
 _FINE = 64  # numbers of gaps that are tried: each larger than the one before by 1/64 of it, 1 at least
 _DESCENTS = 100  # steps towards the minimum of two ways, before all near it are looked at
 _MOST_CUTS = 4000  # numbers of cuts of the first of two ways that are looked at
@@ -36,10 +38,13 @@ def at_lowest(way: ByCuts) -> Least:
     return way(lowest(lambda q: way(q).moves))
 
 
-def least_moves(cuttings: tuple[ByCuts, ...], floor: int = -1) -> tuple[int, tuple[int, ...]] | None:
+def least_moves(
+    cuttings: tuple[ByCuts, ...], floor: int = -1, proved: bool = True
+) -> tuple[int, tuple[int, ...]] | None:
     """The minimum of Theorem 9 over the cuts of one or two ways, and where it is.
 
-    None where it is not above ``floor``, or would take too long to find.
+    None where it is not above ``floor``, or would take too long to find. Unless it need be ``proved``, a number near it
+    that it is not above.
     """
     first, *others = cuttings
     start = lowest(lambda q: first(q).moves)
@@ -62,7 +67,7 @@ def least_moves(cuttings: tuple[ByCuts, ...], floor: int = -1) -> tuple[int, tup
             break
         before, best = best[0], min(best, at(back(best[1][1])))
     looked = 0
-    for step in (1, -1):
+    for step in (1, -1) if proved else ():
         q = start + step
         while q >= 0 and first(q).moves < best[0] > floor:
             best = min(best, at(q))
@@ -85,18 +90,28 @@ def pass_bound(grid: Grid, capacity: int) -> PassBound | None:
     Notes
     -----
     Which ways are tried does not depend on S, but for those that prove nothing: so the bound falls as S grows. Some
-    milliseconds.
+    milliseconds. Where columns have sums only the most promising pairs are tried, some tenths of a second.
     """
     capacity //= grid.widths.unit
     best: tuple[int, tuple[int, ...], tuple[Cutting, ...]] = (0, (), ())
     cut_by = {(by_rows, gaps): by_cuts(grid, capacity, way) for by_rows, gaps, way in _cuttings(grid, capacity)}
-    few = {key: at_lowest(way) for key, way in cut_by.items() if key[1] <= _FEW}
+    most = _FEW_WITH_SUMS if grid.column_sums else _FEW  # what is certain of sums alone asks for segments of its own
+    few = {key: at_lowest(way) for key, way in cut_by.items() if key[1] <= most}
     for key, way in sorted(cut_by.items(), key=lambda single: -single[0][1]):  # many gaps are mostly best
         if way(_guess(grid, capacity, key)).moves > best[0]:  # the minimum is at most what it is anywhere
             result = least_moves((way,), best[0])
             best = (*result, (_cutting(grid, key),)) if result else best
     # the minimum is at most what it is anywhere: the most promising pair first
-    pairs = [(few[element].joined(few[other]).moves, element, other) for element, other in _pairs(few)]
+    pairs = [
+        (few[element].joined(few[other]).moves, element, other) for element, other in _pairs(few, grid.column_sums > 0)
+    ]
+    if grid.column_sums:  # of many pairs the best, as it seems after a few steps
+        near = (
+            (least_moves((cut_by[x], cut_by[y]), best[0], False), x, y)
+            for estimate, x, y in pairs
+            if estimate > best[0]
+        )
+        pairs = sorted(((found[0], x, y) for found, x, y in near if found), reverse=True)[:_TRIED_WITH_SUMS]
     for estimate, item, other in sorted(pairs, reverse=True):
         if estimate <= best[0]:
             break
@@ -156,10 +171,14 @@ def _guess(grid: Grid, capacity: int, way: Way) -> int:
     return lines * way[1] // capacity
 
 
-def _pairs(cuttings: Iterable[Way]) -> Iterator[tuple[Way, Way]]:
-    """Two ways that may prove more than one: of both kinds, or of one kind with one gap more."""
+def _pairs(cuttings: Iterable[Way], sums: bool) -> Iterator[tuple[Way, Way]]:
+    """Two ways that may prove more than one: of both kinds, or of one kind with one gap more; where columns have sums
+    also any of a half to a fourth as many gaps."""
     results = set(cuttings)
     for by_rows, gaps in sorted(results):
+        if sums:
+            fewer = {gaps // part + more for part in (2, 3, 4) for more in (0, 1)}
+            yield from (((by_rows, gaps), other) for other in results if other[1] in fewer and other[1] < gaps)
         near = ((not by_rows, gaps + more) for more in (-1, 0, 1) if not by_rows)
         for other in (*near, (by_rows, gaps + 1)):
             if other in results:

@@ -58,6 +58,17 @@ moves of all three kinds and of :math:`Y`, or of :math:`BD, Y` and of :math:`A, 
 For each way of cutting each :math:`b` is convex in :math:`q`, so the maximum is, while the others stand: the minimum is
 found by bisection over the last of them and, over the others, among the :math:`q` at which no way alone proves more.
 
+*Sums of columns.* In a backward pass accumulators belong to columns as well (of :math:`dK` and :math:`dV`, beside those
+of :math:`dQ` in the rows). Let :math:`c'` of the :math:`c` values of a column be accumulators, :math:`Z`, whose round
+trips :math:`M'` cost 2 as those of :math:`Y` do. What moves beyond compulsory traffic is then :math:`F + E + 2 M + 2 M'
++ 2 N`, and :math:`Z` belongs to both brackets of both sums: with a bracket for :math:`Z` that has :math:`c'` for
+:math:`c`,
+
+.. math::
+
+   \text{moves} \ge \text{compulsory} + \min_{q} \max \{\, b_{BD, A, Y, Z} + b_{Y, Z},\;\;
+   b_{BD, Y, Z} + b_{A, Y, Z} \,\} .
+
 *Atomic adds.* Where partial sums may meet in slow memory, as those of several SMs can, an accumulator of :math:`Y`
 makes a gap for one more store, and :math:`F + E + M + 2 N` moves are left: :math:`b_{BD, A, Y}` alone bounds them. A
 cell of :math:`H` still is stored and loaded, since a product reads it.
@@ -131,6 +142,8 @@ class Grid:
     cell: int = 1  #: what a cell that is not whole takes at least
     narrower: int = 0  #: so much less the outputs of a row take than its accumulators
     widths: Widths = ALIKE  #: what values take
+    column_sums: int = 0  #: c', those of a column that are accumulators
+    narrower_column: int = 0  #: so much less these take once they are complete
 
     @classmethod
     def full(cls, m: int, k: int, f: int, l: int, gated: bool = False) -> Grid:
@@ -147,8 +160,10 @@ class Grid:
     def at(self, widths: Widths) -> Grid:
         """The same with values at their widths, for Theorem B5; of the classic game, itself."""
         w, _, p, written = widths.in_units
-        k, l, column, narrower = w * self.k, p * self.l, w * self.column, (p - written) * self.l
-        return replace(self, k=k, l=l, column=column, cell=w, narrower=narrower, widths=widths)
+        sums, wider = self.column_sums, p - written
+        column = w * (self.column - sums) + p * sums
+        values = replace(self, k=w * self.k, l=p * self.l, column=column, column_sums=p * sums)
+        return replace(values, cell=w, narrower=wider * self.l, narrower_column=wider * sums, widths=widths)
 
     @cached_property
     def m(self) -> int:
@@ -173,7 +188,7 @@ class Grid:
     @property
     def compulsory(self) -> int:
         """Each input loaded once, each output stored once."""
-        return self.m * (self.row - self.narrower) + self.f * self.column
+        return self.m * (self.row - self.narrower) + self.f * (self.column - self.narrower_column)
 
 
 class Cutting(NamedTuple):
@@ -188,7 +203,7 @@ class Cutting(NamedTuple):
 
 
 class Least(NamedTuple):
-    """Moves beyond the compulsory ones, at least, of five sets of kinds."""
+    """Moves beyond the compulsory ones, at least, of four sets of kinds; Z, sums of columns, is in each of them."""
 
     y: int
     ay: int
@@ -241,8 +256,10 @@ def by_cuts(grid: Grid, capacity: int, cutting: Cutting) -> ByCuts:
 
     def least(q: int) -> Least:
         pairs, free_capacity = max(0, q * vectors - number), q * capacity
-        rows, columns = (pairs, c * gaps) if cutting.by_rows else (gaps, c * pairs)
-        y, ay = l * rows - free_capacity, (k + l) * rows - free_capacity
+        rows, met = (pairs, gaps) if cutting.by_rows else (gaps, pairs)
+        columns, sums = c * met, grid.column_sums * met
+        y, ay = l * rows + sums - free_capacity, (k + l) * rows + sums - free_capacity
+        columns -= sums
         if grid.atomic:
             return Least(0, max(0, ay), 0, max(0, ay + columns))
         return Least(max(0, y), max(0, ay), max(0, y + columns), max(0, ay + columns))
@@ -331,7 +348,7 @@ class PassBound(InWidths):
 
         $$ Q \ge {surely} + {unit} \cdot {number(self.again)} = {number(self.bytes)}
         """
-        return rf"""{_argument(row, held)}
+        return rf"""{_argument(row, held)}{_sums_of_columns(grid)}
         ## Arithmetic
         {_described(self)}{total}"""
 
@@ -357,6 +374,15 @@ def _argument(row: str, held: str) -> str:
 
         with $b = \max(0, \text{{gaps}} - q S)$, of each the largest among the ways of cutting. How many cuts there are
         is the schedule's choice: the least over all numbers of cuts counts.
+        """
+
+
+def _sums_of_columns(grid: Grid) -> str:
+    if not grid.column_sums:
+        return ""
+    return rf"""
+        Of the values of a column ${number(grid.column_sums)}$ are accumulators too: they make a round trip as those of
+        $Y$ do, and are counted in each of the four brackets; the others in those with $B$ and $D$ alone.
         """
 
 

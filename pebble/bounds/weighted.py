@@ -93,7 +93,7 @@ def _kernels(problem: Accounting, bound: LowerBound, widths: Widths) -> list[Ker
         if not problem.computed_once:
             return [_part(part, widths) for part in problem.parts]
         return [] if bound.recompute or bound.separate else [_linked(part, widths) for part in problem.parts]
-    if (chain is not None and bound.recompute) or not problem.uses:
+    if (bound.recompute and not problem.recomputation_is_idle) or not problem.uses:
         return []
     if chain is None or not bound.separate:
         return [KernelProblem(weighted(problem.uses, widths), least, problem.groups)]
@@ -128,11 +128,14 @@ class WeightedBound(SingleClaim):
     kernels: tuple[KernelBound, ...]  #: each kernel, part or group
     values: LowerBound  #: what counting values proves
     chained: bool = False  #: whether it is about two products in a row
+    game: str = ""  #: what values take, for a reader, where `widths` do not say it
 
     @property
     def method(self) -> str:
         """What the bound is called."""
         proofs: list[object] = [kernel.proof for kernel in self.kernels]
+        if self.game:
+            return COMPULSORY.name if self.kernels[0].proof is None else self.kernels[0].proof.method
         named = [proof for proof in proofs if isinstance(proof, InWidths)]
         plain = CHAIN_METHOD if self.chained and not self.values.separate else METHOD
         strongest = max(named, key=lambda proof: proof.rank).METHODS[1] if named else plain

@@ -52,7 +52,7 @@ from typing import Any
 
 from .lines import BITS, MAX_KERNEL, Form, Lines, ValueKind, entropy, read_times
 from .reading import RefusedError, array, integer
-from .statement import ALIKE, LATENT, ClaimedWidths, Workload, chain_of
+from .statement import ALIKE, GEMM_BACKWARD, LATENT, ClaimedWidths, Workload, chain_of
 
 MANY = 1000  # mu (k + l) / w beyond which a cell is charged by split, or (n - 1) w + mu E(k + l, n)
 MAX_STEPS = 20_000
@@ -205,6 +205,10 @@ def _product_lines(workload: Workload) -> dict[str, Form]:
         # C += A B: each cell is loaded once before its first update
         cells = Lines(m * n, k, 2 if workload.option["accumulate_into"] else 1, again=2)
         return {"product": Form([Lines(m * k, n), Lines(k * n, m), cells], m * n * k)}
+    if workload.family == GEMM_BACKWARD:
+        m, n, k = size["m"], size["n"], size["k"]
+        left, right = (Lines(m * k, n), Lines(m * k, n, again=2)), (Lines(k * n, m), Lines(k * n, m, again=2))
+        return {"backward": Form([*left, *right, Lines(m * n, 2 * k)], 2 * m * n * k)}
     if workload.family == LATENT:
         return {"latent": _latent_lines(workload)}
     if workload.family != "conv2d" or size["kernel"] > MAX_KERNEL:

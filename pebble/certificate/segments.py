@@ -23,6 +23,10 @@ has W / alpha products of A B in its box, T2 W / beta of H D in its own; in both
 limits e, so e1 in T1 only if q = w and e stands for e1 there. Segments end at whole products, so their work is that
 share of the whole rounded down or up, less max(alpha, beta) - 1.
 
+Two products that share an input, dA += dC B and dB += A dC: with mu the share of the first, what a segment touches is
+mu ((p' a1 + w b1) / mu + w c) + (1 - mu) ((w a2 + p' b2) / (1 - mu) + w c), so the lesser of the two brackets at least,
+and each satisfies the inequalities of the box of both for all products of the segment.
+
 With q for every cell of H initialised; of a gated network gate and up are the columns of one product, or the up cells
 are forgotten and each up weight is loaded.
 
@@ -39,7 +43,7 @@ from typing import Any
 
 from .geometry import MAX_LEAVES, Box, prove_by_means, prove_redone, prove_touched
 from .reading import RefusedError, array, choice, equal, fields, fraction, integer
-from .statement import ClaimedWidths, Workload, chain_of
+from .statement import GEMM_BACKWARD, ClaimedWidths, Workload, chain_of
 
 MAX_SEGMENTS = 2**128
 MAX_WEIGHT = 1024
@@ -75,6 +79,10 @@ def parts_of(workload: Workload) -> dict[str, SegmentTerm]:
         m, n, k = size["m"], size["n"], size["k"]
         # C += A B begins no cell free: every cell is loaded once more
         return {"product": SegmentTerm(Box(m, n, k), m * n * k, 0, m * n if workload.option["accumulate_into"] else 0)}
+    if workload.family == GEMM_BACKWARD:
+        # dA += dC B is a triple (i, j, t), dB += A dC a triple (i, j, k + t): one box; all cells are stored
+        m, n, k = size["m"], size["n"], size["k"]
+        return {"backward": SegmentTerm(Box(m, n, 2 * k), 2 * m * n * k, 0)}
     if workload.family == "conv2d":
         pixels = workload.operands["Y"].elements // size["out_channels"]
         taps = workload.operands["W"].elements // size["out_channels"]
@@ -152,12 +160,24 @@ def use_of(workload: Workload, number: int | None, widths: ClaimedWidths, proof:
     part, w = forms[form], widths.read
     box = part.box
     equal(proof["hidden_cell_bytes"], 0, f"{at}.hidden_cell_bytes", "bytes of a cell of an intermediate")
+    if workload.family == GEMM_BACKWARD:
+        return _shared_use(box, part.products, widths, p, _weights(proof, at, 2, 1))
     _weights(proof, at, 1, 1)
     initialised = part.initialised or box.rows * box.cols
     limits = Fraction(w, box.overlap * box.cols), Fraction(w, box.rows), Fraction(p, box.depth)
     taken = initialised * p - (initialised - part.cells) * widths.written
     kind = limits, Fraction(w * w * p, box.overlap)
     return Use((kind,), (1,), part.products, taken, part.more * widths.written)
+
+
+def _shared_use(box: Box, products: int, widths: ClaimedWidths, p: int, weights: tuple[int, ...]) -> Use:
+    """What a segment touches is a mean of what its work would touch as dA += dC B alone, and as dB += A dC alone."""
+    w, outputs = widths.read, (box.rows + box.cols) * box.depth // 2
+    kinds = [
+        ((Fraction(a, box.cols), Fraction(b, box.rows), Fraction(w, box.depth)), Fraction(w * w * p))
+        for a, b in ((p, w), (w, p))
+    ]
+    return Use(tuple(kinds), weights, products, (p - widths.written) * outputs)
 
 
 def _chain_use(workload: Workload, widths: ClaimedWidths, form: str, p: int, proof: Any, at: str) -> Use:

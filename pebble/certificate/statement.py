@@ -17,6 +17,7 @@ MAX_GROUPS = 4096
 MAX_WIDTH = 64
 LATENT = "latent-attention"
 EINSUM = "einsum"
+GEMM_BACKWARD = "gemm-backward"
 
 
 class ClaimedWidths(NamedTuple):
@@ -247,6 +248,13 @@ def _gemm(w: Workload, at: str) -> dict[str, Operand]:
     return _product(m * k, k * n, m * n, w)
 
 
+def _gemm_backward(w: Workload, at: str) -> dict[str, Operand]:
+    m, n, k = w.size["m"], w.size["n"], w.size["k"]
+    sizes = {"A": m * k, "B": k * n, "dC": m * n}
+    inputs = {name: Operand(count, w.in_width, 1) for name, count in sizes.items()}
+    return inputs | {f"d{name}": Operand(sizes[name], w.out_width, 1) for name in "AB"}
+
+
 def _grouped(w: Workload, at: str) -> dict[str, Operand]:
     total, n, k = sum(w.rows), w.size["n"], w.size["k"]
     return _product(total * k, len(w.rows) * k * n, total * n, w)
@@ -372,6 +380,7 @@ _FAMILIES = {
     "conv2d": _Family(_IMAGES, (), (), _conv2d),
     "grouped": _Family(("n", "k"), ("accumulate_into",), ("rows",), _grouped),
     "layer": _Family(_DIMENSIONS, ("gated",), (), _layer),
+    GEMM_BACKWARD: _Family(("m", "n", "k"), (), (), _gemm_backward),
     EINSUM: _Family((), (), ("subscripts", "sizes", "operand_names"), lambda w, at: {}),
 }
 _PIECES = {"grouped": _grouped_pieces, "layer": _layer_pieces}

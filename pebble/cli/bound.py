@@ -6,6 +6,7 @@ examples:
   pebble bound gemm -m 8192 -n 8192 -k 8192 --dtype fp16 --gpu rtx4090 --accumulator fp16 --energy 7nm
   pebble bound ffn --tokens 8192 --d-model 4096 --hidden 11008 --cache 40MiB
   pebble bound attention --queries 32768 --keys 32768 --head-dim 128 --cache 228KiB
+  pebble bound gemm-backward -m 8192 -n 8192 -k 8192 --cache 40MiB
   pebble bound dag.json --capacity 8
   pebble bound gemm -m 8192 -n 8192 -k 8192 --gpu h200-sxm-141gb --buffers connected --omega 0.25
   pebble bound gemm -m 4096 -n 4096 -k 4096 --cache 228KiB --sms 108 --buffers sm-local --multicast 4

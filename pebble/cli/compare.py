@@ -16,6 +16,7 @@ examples:
 
 On a machine of scratchpads (no GPU) dataflows are compared: what stays in the cores, per product of a chain. There
 --explain tells what the best does step by step, with --all what each does; --buffers what each costs between cores.
+Of a backward pass, or with block scales, schedules under explicit control are compared: what stays in one memory.
 """
 
 from __future__ import annotations
@@ -45,9 +46,10 @@ from pebble.cli._look import add_look_arguments, check_figure, write_figure
 from pebble.cli._output import schedules_bar
 from pebble.cli._ranking import print_short, print_verdict, ranking_bar, simulations_per_order, tell_patience_of
 from pebble.cli._sms import add_buffer_arguments, print_sm_comparison
-from pebble.families import kernel_family
+from pebble.families import family_of, kernel_family
 from pebble.reports.dataflows import DataflowComparison
 from pebble.reports.exact import ExactComparison
+from pebble.reports.explicit_schedules import ScheduleComparison
 from pebble.reports.kernel_compare import Comparison
 from pebble.reports.ranking import rank_orders
 from pebble.reports.target import scratchpads_of
@@ -90,10 +92,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> int:
     """Compare and print."""
     check_figure(args)
-    scratchpads = scratchpads_of(kernel(args)) is not None
-    if _is_short(args) and not scratchpads:
+    explicit = scratchpads_of(kernel(args)) is not None or family_of(workload_of(args)).side_by_side
+    if _is_short(args) and not explicit:
         return _rank(args)
-    dram = not scratchpads and args.level != "l2" and args.buffers in (None, "single")
+    dram = not explicit and args.level != "l2" and args.buffers in (None, "single")
     if dram and not args.exact:
         tell_patience_of(workload_of(args), args.schedules, args.schedule, simulations_per_order, **kernel(args))
     limit = None if args.time_limit is None else seconds("--time-limit", args.time_limit)
@@ -127,6 +129,8 @@ def run(args: argparse.Namespace) -> int:
         print_exact(result)
     elif isinstance(result, DataflowComparison):
         print_dataflows(result, (len(result.flows) if args.all else 1) if args.explain else 0)
+    elif isinstance(result, ScheduleComparison):
+        _print_explicit(result, args.explain)
     else:
         print_sm_comparison(result)
     return 130 if interrupted else 0
@@ -181,6 +185,24 @@ def _print(result: Comparison, everything: bool, explain: bool) -> None:
         print_energy(result.timed, {name: energy for name, energy in energies.items() if energy is not None})
     for note in result.notes if explain else result.notes[-1:] if not result.complete else ():
         say(f"note: {note}")
+
+
+def _print_explicit(result: ScheduleComparison, explain: bool) -> None:
+    """The best schedule, the bound, then a row for each; ``explain`` also what each keeps."""
+    say, bound, rows = _output.say, result.bound, result.rows()
+    machine = f", {bound.machine.name}" if bound.machine is not None else ""
+    say(f"{bound.workload.label}{machine}: a memory of {format_capacity(bound.capacity.bytes)}, managed by hand")
+    best = rows[0]
+    say(f"best      {best['name']}: {format_bytes(best['dram_bytes'])}, a legal schedule")
+    say(f"limit     at least {format_bytes(bound.lower.bytes)} in any schedule: proved")
+    print()
+    scale, mb = column_of_bytes(max(row["dram_bytes"] for row in rows))
+    cells = [[r["name"], f"{r['dram_bytes'] / scale:,.1f}", f"{r['ratio_to_lower_bound']:.2f}"] for r in rows]
+    print(_output.table(["schedule", mb, "x bound"], cells, keep=(mb, "x bound")))
+    for row in rows if explain else ():
+        say(f"{row['name']}: {row['schedule']}")
+    if not explain:
+        say("more      what each keeps with --explain; the proof with `pebble prove`")
 
 
 def _print_bounds(result: Comparison) -> None:

@@ -7,6 +7,8 @@ examples:
   pebble stream elementwise --items 268435456 --inputs 2 --gpu h100-sxm5-80gb
   pebble stream softmax --items 134217728 --row 32768 --gpu a100-sxm4-80gb
   pebble stream dequantize --items 58720256 --bits 4 --group 128 --gpu l40s
+  pebble stream adam --items 8000000000 --gpu h200-sxm-141gb
+  pebble stream momentum --items 8000000000 --gradient-dtype fp32 --master-dtype none --gpu h200-sxm-141gb
   pebble stream halo --items 16777216 --side 16 --radius 1 --gpu a40
 """
 
@@ -31,19 +33,26 @@ _OPTIONS = {
     "radius": "of its filter (1)",
     "threads": "of a block (256)",
 }
+_TYPES = {
+    "gradient-dtype": "of an optimizer step: type of the gradients (the parameters')",
+    "moment-dtype": "type of the moments (fp32)",
+    "master-dtype": "type of the weights kept beside narrower parameters (fp32), or none",
+}
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """The arguments of ``pebble stream``."""
     kinds = "; ".join(f"{name}: {text}" for name, text in KINDS.items())
     parser.add_argument("kind", metavar="KERNEL", help=kinds)
-    parser.add_argument("--items", metavar="N", required=True, help="of the output; of the input of a reduction")
+    parser.add_argument("--items", metavar="N", required=True, help="of the output; of a reduction's input; parameters")
     parser.add_argument("--dtype", default="bf16", help="of the items: " + ", ".join(DTYPE_BYTES) + " (bf16)")
     parser.add_argument("--gpu", metavar="SKU", help="a GPU of `pebble machines`, such as a100-sxm4-40gb")
     parser.add_argument("--machine", metavar="FILE", help="a machine file of your own (`pebble machines --help`)")
     parser.add_argument("--dram-latency", metavar="CYCLES", help="instead of the machine file's")
     for name, text in _OPTIONS.items():
         parser.add_argument(f"--{name}", metavar="N", help=text)
+    for name, text in _TYPES.items():
+        parser.add_argument(f"--{name}", metavar="TYPE", help=text)
     parser.add_argument("--top", metavar="N", default="6", help="ways to show (6)")
 
 
@@ -51,7 +60,7 @@ def run(args: argparse.Namespace) -> int:
     """Model and print."""
     top = whole("--top", args.top, 1, 1000)
     latency = None if args.dram_latency is None else number("dram_latency", args.dram_latency)
-    options = {name: vars(args)[name] for name in _OPTIONS}
+    options = {name: vars(args)[name] for name in (*_OPTIONS, *(name.replace("-", "_") for name in _TYPES))}
     result = stream(
         args.kind, args.items, dtype=args.dtype, gpu=args.gpu, machine=args.machine, dram_latency=latency, **options
     )
@@ -70,6 +79,13 @@ def _print(result: Stream, top: int) -> None:
         + f", stores {format_bytes(kernel.store_bytes)}; {format_seconds(model.least_seconds)} at least for the "
         f"{format_bytes(kernel.compulsory_bytes)} that must cross DRAM"
     )
+    if kernel.arrays:
+        each = kernel.compulsory_bytes // kernel.items
+        told = (
+            f"{array.name} {array.item_bytes} B {' and '.join(['read'] * array.read + ['written'] * array.written)}"
+            for array in kernel.arrays
+        )
+        say(f"{each} bytes a parameter, exactly, where each array crosses once: {'; '.join(told)}")
     say(
         f"in flight on an SM: {c.value:g} cycles x {result.rate.value:.2f} B/clk = {model.needed_bytes:,.0f} "
         f"bytes for the whole bandwidth (latency: {c.mark}, {c.source})"

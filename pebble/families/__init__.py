@@ -14,6 +14,7 @@ from pebble.cdag.building import Dag
 from pebble.cdag.catalogue import PATTERNS, DagFamily
 from pebble.errors import InputError, UnknownNameError
 from pebble.families.attention import ATTENTION
+from pebble.families.backward import ATTENTION_BACKWARD, FFN_BACKWARD, GEMM_BACKWARD
 from pebble.families.conv2d import CONV2D
 from pebble.families.einsum import EINSUM
 from pebble.families.family import DTYPES, Family, KernelFamily
@@ -22,6 +23,7 @@ from pebble.families.gemm import GEMM
 from pebble.families.grouped import GROUPED
 from pebble.families.latent import LATENT
 from pebble.families.layer import LAYER
+from pebble.families.scaled import SCALED
 from pebble.families.schedules import BALANCED, Explicit, OnSms
 from pebble.game import Variant
 from pebble.simulation import KernelConfig, Traffic
@@ -54,7 +56,21 @@ __all__ = [
 ]
 
 FAMILIES: dict[str, Family[Any]] = {
-    family.name: family for family in (GEMM, GROUPED, FFN, ATTENTION, LATENT, LAYER, CONV2D, EINSUM)
+    family.name: family
+    for family in (
+        GEMM,
+        GROUPED,
+        FFN,
+        ATTENTION,
+        LATENT,
+        LAYER,
+        CONV2D,
+        EINSUM,
+        SCALED,
+        GEMM_BACKWARD,
+        FFN_BACKWARD,
+        ATTENTION_BACKWARD,
+    )
 }
 DAG_FAMILIES: dict[str, DagFamily] = {
     **{name: family.dag for name, family in FAMILIES.items() if family.dag is not None},

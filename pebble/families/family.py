@@ -63,6 +63,10 @@ class Family(OnSeveralSms[W], Generic[W]):
         Whether an input can be read again and added to the output.
     recompute_helps : bool
         Whether computing a value twice may lower the optimum, so that a bound must say which game it is for.
+    side_by_side : bool
+        Whether ``compare`` sets `schedules` side by side, since no kernel is simulated.
+    certified : bool
+        Whether the checker of certificates knows it.
     """
 
     shape: ClassVar[type]
@@ -72,6 +76,8 @@ class Family(OnSeveralSms[W], Generic[W]):
     chained: ClassVar[bool] = False
     has_residual: ClassVar[bool] = False
     recompute_helps: ClassVar[bool] = True
+    side_by_side: ClassVar[bool] = False
+    certified: ClassVar[bool] = True
 
     def make(self, **values: Any) -> Workload:
         """A workload from parameters that have been read."""
@@ -157,6 +163,10 @@ class Family(OnSeveralSms[W], Generic[W]):
         """Published bounds on this instance, on ``processors`` SMs where they tell; not yet judged."""
         return (compulsory_formula(workload.compulsory_elements),)
 
+    def schedules(self, workload: W, memory: FastMemory) -> Mapping[str, Explicit]:
+        """Legal schedules that are worth a look side by side, by a short name; none where `best_schedule` says all."""
+        return {}
+
     def best_schedule(self, workload: W, memory: FastMemory) -> Explicit | None:
         """The best legal schedule known in a memory; None where none is built or fits.
 
@@ -165,7 +175,7 @@ class Family(OnSeveralSms[W], Generic[W]):
         InfeasibleError
             Too little for any schedule that is known, in a sentence.
         """
-        return None
+        return min(self.schedules(workload, memory).values(), key=lambda known: known.bytes, default=None)
 
     def stateless_schedule(self, workload: W, memory: FastMemory) -> Explicit | None:
         """The best schedule known if what it keeps beside operands takes no room; None where it keeps nothing."""

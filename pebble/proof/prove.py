@@ -8,19 +8,21 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
+from contextlib import suppress
 from fractions import Fraction
 from math import ceil
 from typing import NamedTuple
 
 from pebble.bounds import Accounting, LowerBound, Theorem, WeightedBound
+from pebble.bounds.line_search import BY_CHECKER
 from pebble.bounds.numbers import number
 from pebble.bounds.proofs import COQ_GAME
 from pebble.certificate.statement import Workload as Statement
 from pebble.certificate.statement import read_workload
 from pebble.errors import InputError
-from pebble.families import accounting
+from pebble.families import accounting, family_of
 from pebble.families.schedules import Explicit
-from pebble.proof.certificate import Answer, workload_statement
+from pebble.proof.certificate import Answer, upper_claim, workload_statement
 from pebble.workloads.widths import ALIKE
 from pebble.workloads.workload import Workload
 
@@ -167,14 +169,21 @@ def proof_blocks(workload: Workload, result: Answer, command: str) -> list[Block
         The command that writes the certificate, for the reader.
     """
     bound = result.lower
-    stated = read_workload(workload_statement(workload), "workload")
-    text = bound.proof.text({name: operand.elements * operand.moves for name, operand in stated.operands.items()})
+    certified = family_of(workload).certified
+    stated = read_workload(workload_statement(workload), "workload") if certified else None
+    traffic = {operand.name: operand.elements * (operand.read + operand.written) for operand in workload.operands}
+    if stated is not None:
+        traffic = {name: operand.elements * operand.moves for name, operand in stated.operands.items()}
+    text = bound.proof.text(traffic)
+    if stated is None:  # no checker sees it
+        text = text.replace(BY_CHECKER, "").replace("; the checker looks at all that could", "")
     if isinstance(bound.proof, WeightedBound):
-        parts = [_statement_in_bytes(workload.label, bound), _game_in_bytes(bound, bound.proof), text]
+        game = bound.proof.game or _game_in_bytes(bound, bound.proof)
+        parts = [_statement_in_bytes(workload.label, bound), game, text]
     else:
-        parts = [_statement(workload.label, bound), _game(stated, accounting(workload), bound), text]
-        parts.append(_result(stated, bound))
-    return written(*parts, *_after(result, command))
+        parts = [_statement(workload.label, bound), _game(workload, accounting(workload), bound), text]
+        parts.append(_result(workload, bound))
+    return written(*parts, *_after(result, command, stated))
 
 
 def _statement(label: str, bound: LowerBound) -> str:
@@ -212,8 +221,8 @@ def _game_in_bytes(bound: LowerBound, proof: WeightedBound) -> str:
         """
 
 
-def _after(result: Answer, command: str) -> list[str]:
-    """Separate kernels, a schedule, and how to check all this."""
+def _after(result: Answer, command: str, stated: Statement | None) -> list[str]:
+    """Separate kernels, a schedule, and how to check all this; ``stated`` as a certificate does, None without one."""
     parts = []
     if result.separate is not None:
         parts.append(rf"""
@@ -223,13 +232,18 @@ def _after(result: Answer, command: str) -> list[str]:
         {_traffic(result.separate)}$.
         """)
     if result.upper is not None:
-        parts.append(_schedule(result.upper, result.lower))
+        told = False
+        with suppress(InputError):  # more than a certificate would hold
+            told = stated is not None and upper_claim(stated, result.upper) is not None
+        parts.append(_schedule(result.upper, result.lower, told))
     theorem = result.lower.theorem
     parts.append(f"""
         ## Checking it
 
         The bound rests on {theorem.name}, stated and proved in `{theorem.stated_in}`: {_verified(theorem)}.
-
+        """)
+    if stated is not None:
+        parts.append(f"""
         `{command} --certificate c.json` writes every number of this proof as an exact fraction. `pebble verify c.json`
         checks them with whole numbers alone; the checker shares no code with the search that found them.
         """)
@@ -248,9 +262,9 @@ def _traffic(bound: LowerBound) -> str:
     return number(bound.bytes) + r"\text{ bytes}" if isinstance(bound.proof, WeightedBound) else number(bound.elements)
 
 
-def _game(stated: Statement, problem: Accounting, bound: LowerBound) -> str:
+def _game(workload: Workload, problem: Accounting, bound: LowerBound) -> str:
     begins = "the first one begins the accumulator free of charge."
-    if stated.option.get("accumulate_into"):
+    if workload.values().get("accumulate"):
         begins = "the accumulator starts in slow memory with the value that is added to."
     again = "Values may be computed again" if bound.recompute else "No value is computed twice"
     if problem.recomputation_is_idle:
@@ -270,10 +284,10 @@ def _game(stated: Statement, problem: Accounting, bound: LowerBound) -> str:
         """
 
 
-def _result(stated: Statement, bound: LowerBound) -> str:
-    groups = ""
-    if stated.groups > 1:
-        groups = f"""The ${number(stated.groups)}$ groups share no value. The moves of one group's values in any
+def _result(workload: Workload, bound: LowerBound) -> str:
+    groups, several = "", bound.instance.get("independent_groups", 1)
+    if several > 1:
+        groups = f"""The ${number(several)}$ groups share no value. The moves of one group's values in any
         schedule are a schedule of that group with at most $S$ values held, so the bounds of all groups add."""
     return rf"""
         ## Result
@@ -282,12 +296,12 @@ def _result(stated: Statement, bound: LowerBound) -> str:
 
         $$ Q \ge {number(bound.elements)}
 
-        In bytes: each transfer moves at least ${stated.narrow}$, and wider values are charged their width on the
-        transfers that surely happen: ${number(bound.bytes)}$ bytes. $\Box$
+        In bytes: each transfer moves at least ${workload.narrowest_bytes}$, and wider values are charged their width on
+        the transfers that surely happen: ${number(bound.bytes)}$ bytes. $\Box$
         """
 
 
-def _schedule(schedule: Explicit, bound: LowerBound) -> str:
+def _schedule(schedule: Explicit, bound: LowerBound, told: bool) -> str:
     memory = schedule.memory
     if memory.widths == ALIKE:
         each = (
@@ -303,9 +317,9 @@ def _schedule(schedule: Explicit, bound: LowerBound) -> str:
         text = f"""fits in ${number(memory.bytes)}$ bytes, where a partial sum takes ${memory.widths.partial}$ of them,
         moves ${number(schedule.bytes)}$ bytes"""
     thousandths = ceil(1000 * over)
+    where = "Its blocks are in the certificate, from which the checker recomputes room and traffic." if told else ""
     return f"""
         ## A schedule
 
-        A schedule that {text}, ${thousandths // 1000}.{thousandths % 1000:03d}$ times the bound. Its blocks are in the
-        certificate, from which the checker recomputes room and traffic.
+        A schedule that {text}, ${thousandths // 1000}.{thousandths % 1000:03d}$ times the bound. {where}
         """

@@ -79,7 +79,7 @@ def _free_capacity(
     widths = Widths.of(workload, accumulator_bytes)
     if rounded:  # partial sums of the output also wait in memory at its width
         widths = replace(widths, partial=widths.written)
-    return None if widths.uniform else FastMemory(size_bytes, widths)
+    return None if widths.uniform and workload.whole_widths else FastMemory(size_bytes, widths)
 
 
 def cache_capacity(size: Size, workload: Workload, accumulator_bytes: int = 0) -> Capacity:
@@ -93,7 +93,7 @@ def cache_capacity(size: Size, workload: Workload, accumulator_bytes: int = 0) -
         A size in values, with accumulators of a width of their own.
     """
     width = workload.narrowest_bytes
-    elements = size.to_elements(width)
+    elements = size.to_elements(width) if size.bytes is None else workload.values_in(size.bytes)
     fits = elements if size.bytes is None else _values_that_fit(size.bytes, workload, accumulator_bytes)
     if size.bytes is None and accumulator_bytes:
         raise InputError(
@@ -111,7 +111,7 @@ def chip_capacity(machine: Machine, workload: Workload, accumulator_bytes: int =
     parts = ", ".join(f"{s.title} {s.total_bytes / 2**20:g} MiB" for s in machine.stores)
     detail = f"all on-chip stores of {machine.name}: {parts}"
     memory = _free_capacity(total, workload, accumulator_bytes)
-    return Capacity(total // workload.narrowest_bytes, total, "chip", detail, _values_that_fit(total, workload), memory)
+    return Capacity(workload.values_in(total), total, "chip", detail, _values_that_fit(total, workload), memory)
 
 
 def trace_capacity(

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, TypedDict, Unpack
 
+from pebble.errors import InputError
 from pebble.models.machine import Machine
 from pebble.models.sm_constants import Constant, dram_constants, own_constant
-from pebble.models.stream_model import StreamKernel, StreamModel, stream_model
+from pebble.models.stream_model import MOMENTS, StreamKernel, StreamModel, stream_model
 from pebble.reports.options import spelled_out
 from pebble.reports.report import Report
 from pebble.reports.target import check_options, chip_of, whole
@@ -53,7 +55,8 @@ class Stream(Report):
     def document(self) -> dict[str, Any]:
         kernel = self.model.kernel
         return {
-            "kernel": {**vars(kernel)},
+            "kernel": {name: value for name, value in vars(kernel).items() if kernel.arrays or name not in _OF_STEPS},
+            **({"arrays": [vars(array) for array in kernel.arrays]} if kernel.arrays else {}),
             "reads_per_item": kernel.passes,
             "load_bytes": kernel.load_bytes,
             "store_bytes": kernel.store_bytes,
@@ -81,6 +84,9 @@ class StreamShape(TypedDict, total=False):
         halo: of a tile, and how far it looks beyond.
     threads : int
         Of a block.
+    gradient_dtype, moment_dtype, master_dtype : str
+        sgd, momentum, adam: types of gradients (those of parameters), of moments (fp32), and of the weights that are
+        kept beside narrower parameters (fp32; ``"none"`` where none are).
     """
 
     inputs: int | str | None
@@ -90,6 +96,37 @@ class StreamShape(TypedDict, total=False):
     side: int | str | None
     radius: int | str | None
     threads: int | str | None
+    gradient_dtype: str | None
+    moment_dtype: str | None
+    master_dtype: str | None
+
+
+_OF_STEPS = {"gradient_bytes": "gradient_dtype", "moment_bytes": "moment_dtype", "master_bytes": "master_dtype"}
+NO_MASTER = "none"
+
+
+def _step_bytes(kind: str, dtype: str, options: Mapping[str, object]) -> dict[str, int]:
+    """Bytes of gradients, moments and master weights of an optimizer step, from the types that are given.
+
+    Raises
+    ------
+    InputError
+        A type with another kernel, or of moments where there are none.
+    UnknownNameError
+        No such type.
+    """
+    given = {name: value for name in _OF_STEPS.values() if (value := options.get(name)) is not None}
+    foreign = set(given) if kind not in MOMENTS else {"moment_dtype"} & set(given) if not MOMENTS[kind] else set()
+    for name in sorted(foreign):
+        what = "momentum or adam" if kind in MOMENTS else ", ".join(MOMENTS)
+        raise InputError(f"--{name.replace('_', '-')}: got it with {kind}, expected {what}; leave it out.")
+    if kind not in MOMENTS:
+        return {}
+    width = element_bytes(dtype)
+    without = given.get("master_dtype") == NO_MASTER
+    named = {key: given[name] for key, name in _OF_STEPS.items() if name in given}
+    sizes = {key: element_bytes(str(of)) for key, of in named.items() if not (without and key == "master_bytes")}
+    return {"master_bytes": 4 if width < 4 and "master_dtype" not in given else 0, **sizes}
 
 
 @spelled_out(StreamShape)
@@ -103,16 +140,17 @@ def stream(
     dram_latency: float | None = None,
     **options: Unpack[StreamShape],
 ) -> Stream:
-    """Items a thread and vector width of an elementwise kernel, reduction, softmax, norm, dequantisation or halo.
+    """Items a thread and vector width of an elementwise kernel, reduction, softmax, norm, halo or optimizer step.
 
     Parameters
     ----------
     kind : str
-        ``elementwise``, ``reduction``, ``softmax``, ``norm``, ``dequantize`` or ``halo``.
+        ``elementwise``, ``reduction``, ``softmax``, ``norm``, ``dequantize``, ``halo``, ``sgd``, ``momentum`` or
+        ``adam``.
     items : int
-        Of the output; of the input for a reduction.
+        Of the output; of the input for a reduction; parameters of an optimizer step.
     dtype : str
-        Of the items; of the output for ``dequantize``.
+        Of the items; of the output for ``dequantize``; of the parameters of an optimizer step.
     gpu, machine : str
         A SKU, or a machine file.
     dram_latency : float, optional
@@ -136,10 +174,14 @@ def stream(
     >>> import pebble
     >>> pebble.stream("elementwise", 2**28, gpu="h100-sxm5-80gb").model.best.vector_bytes
     16
+    >>> pebble.stream("adam", 10**9, gpu="h100-sxm5-80gb").model.kernel.compulsory_bytes  # 28 bytes a parameter
+    28000000000
     """
     chip = chip_of(gpu, machine)
     check_options(options, StreamShape.__optional_keys__, "stream")
-    sizes = {name: whole(f"--{name}", value, 1, 2**50) for name, value in options.items() if value is not None}
+    counts = {name: value for name, value in options.items() if value is not None and name not in _OF_STEPS.values()}
+    sizes = {name: whole(f"--{name}", value, 1, 2**50) for name, value in counts.items()}
+    sizes |= _step_bytes(kind, dtype, options)
     kernel = StreamKernel(kind, whole("--items", items, 1, 2**50), element_bytes(dtype), **sizes)
     latency, rate = dram_constants(chip)
     if dram_latency is not None:

@@ -243,7 +243,7 @@ def time_floor(
     multiplied = "two for each multiply-add, each executed at least once"
     return floor_of(
         machine,
-        workload.dtype,
+        workload.multiplied_dtype,
         accumulator,
         (workload.flops, multiplied),
         (dram.bytes, f"{dram.method}, for {dram.capacity:,} values on chip"),
@@ -254,7 +254,7 @@ def time_floor(
 def sm_traffic(problem: Accounting, machine: Machine, recompute: bool = False) -> tuple[LowerBound, str]:
     """The least reads of L2 plus writes, and what shares one memory in that: the third part of the theorem."""
     cluster = min(machine.cluster_blocks, machine.sms)
-    memories, held = ceil_div(machine.sms, cluster), machine.sm_bytes // problem.workload.narrowest_bytes
+    memories, held = ceil_div(machine.sms, cluster), problem.workload.values_in(machine.sm_bytes)
     if memories == 1 or not covers_memories(problem, recompute):
         return lower_bound(of_sms(problem), held * machine.sms, recompute), "all SMs as one memory"
     bound = buffer_lower_bound(problem, held * cluster, BufferModel("sm-local", memories))

@@ -65,8 +65,58 @@ class SoftmaxWorkload(Workload):
         return self.batch * self.heads * self.pairs_per_head * sum(self.columns)
 
 
+class SharedHeads(SoftmaxWorkload):
+    """Query heads that share key/value heads in equal groups.
+
+    Attributes
+    ----------
+    head_dim, value_dim : int
+        Columns of Q and K, and of V and O.
+    kv_heads : int
+        Key/value heads, which divide the query heads; by default as many.
+    """
+
+    head_dim: int
+    value_dim: int
+    kv_heads: int
+
+    def __post_init__(self) -> None:
+        self._default("value_dim", self.head_dim)
+        self._default("kv_heads", self.heads)
+        super().__post_init__()
+        if self.heads % self.kv_heads:
+            raise InputError(f"kv-heads: got {self.kv_heads}, expected a divisor of the {self.heads} heads.")
+
+    @property
+    def shape_text(self) -> str:
+        dims = str(self.head_dim) if self.value_dim == self.head_dim else f"{self.head_dim}/{self.value_dim}"
+        shape = f"queries={self.queries} keys={self.keys} head-dim={dims}"
+        if (self.batch, self.heads) != (1, 1):
+            shape += f" batch={self.batch} heads={self.heads} kv-heads={self.kv_heads}"
+        return shape
+
+    @property
+    def columns(self) -> tuple[int, int]:
+        return self.head_dim, self.value_dim
+
+    @property
+    def group(self) -> int:
+        """Query heads that share one key/value head."""
+        return self.heads // self.kv_heads
+
+    @property
+    def groups(self) -> int:
+        """Independent pieces: sequences times key/value heads. No value belongs to two of them."""
+        return self.batch * self.kv_heads
+
+    @property
+    def stacked_queries(self) -> int:
+        """Rows of Q that meet one K: the queries of all heads of a group."""
+        return self.group * self.queries
+
+
 @dataclass(frozen=True)
-class Attention(SoftmaxWorkload):
+class Attention(SharedHeads):
     """O = softmax(Q K^T) V over batch sequences and heads, with grouped key/value heads.
 
     Scores and probabilities are intermediates of the inputs' type; scaling and softmax cost no traffic of their own.
@@ -125,44 +175,13 @@ class Attention(SoftmaxWorkload):
     name: str = ""
 
     def __post_init__(self) -> None:
-        self._default("value_dim", self.head_dim)
-        self._default("kv_heads", self.heads)
         super().__post_init__()
-        if self.heads % self.kv_heads:
-            raise InputError(f"kv-heads: got {self.kv_heads}, expected a divisor of the {self.heads} heads.")
         if self.softmax not in SOFTMAX:
             raise UnknownNameError("softmax", self.softmax, SOFTMAX, "pebble workloads")
 
     @property
-    def shape_text(self) -> str:
-        dims = str(self.head_dim) if self.value_dim == self.head_dim else f"{self.head_dim}/{self.value_dim}"
-        shape = f"queries={self.queries} keys={self.keys} head-dim={dims}"
-        if (self.batch, self.heads) != (1, 1):
-            shape += f" batch={self.batch} heads={self.heads} kv-heads={self.kv_heads}"
-        return shape
-
-    @property
     def options_text(self) -> str:
         return super().options_text + (" strict" if self.softmax == "strict" else "")
-
-    @property
-    def columns(self) -> tuple[int, int]:
-        return self.head_dim, self.value_dim
-
-    @property
-    def group(self) -> int:
-        """Query heads that share one key/value head."""
-        return self.heads // self.kv_heads
-
-    @property
-    def groups(self) -> int:
-        """Independent pieces: sequences times key/value heads. No value belongs to two of them."""
-        return self.batch * self.kv_heads
-
-    @property
-    def stacked_queries(self) -> int:
-        """Rows of Q that meet one K: the queries of all heads of a group."""
-        return self.group * self.queries
 
     @property
     def operands(self) -> tuple[Operand, ...]:

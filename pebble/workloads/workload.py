@@ -168,7 +168,8 @@ class Workload(ABC):
     @property
     def options_text(self) -> str:
         """Flags in words, each after a space."""
-        words, values = {"accumulate": " C+=AB", "gated": " gated", "causal": " causal"}, self.values()
+        words = {"accumulate": " C+=AB", "gated": " gated", "causal": " causal", "recomputed": " recomputed"}
+        values = self.values()
         return "".join(word for flag, word in words.items() if values.get(flag))
 
     @property
@@ -217,6 +218,20 @@ class Workload(ABC):
     def narrowest_bytes(self) -> int:
         """Bytes of the narrowest value held: a memory of X bytes holds at most X / this many values."""
         return min(self.in_bytes, self.out_bytes)
+
+    @property
+    def whole_widths(self) -> bool:
+        """Whether values take whole bytes, those of an input all the same."""
+        return True
+
+    @property
+    def multiplied_dtype(self) -> str:
+        """The type at whose rate operands are multiplied."""
+        return self.dtype
+
+    def values_in(self, size_bytes: int) -> int:
+        """The most values that so many bytes hold."""
+        return size_bytes // self.narrowest_bytes
 
     @property
     def widest_bytes(self) -> int:

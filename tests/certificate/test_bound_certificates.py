@@ -18,7 +18,7 @@ from pebble.errors import InfeasibleError
 from pebble.families import FAMILIES, lower_bound
 from pebble.proof.certificate import bound_certificate
 from pebble.reports.capacity import Known, known_of
-from pebble.workloads import Attention, Conv2d, Ffn, Gemm, GroupedGemm, LatentAttention, TransformerLayer
+from pebble.workloads import Attention, Conv2d, Ffn, Gemm, GemmBackward, GroupedGemm, LatentAttention, TransformerLayer
 from pebble.workloads.widths import FastMemory
 from pebble.workloads.workload import Workload as AnyWorkload
 from tests.certificate.mutate import mutations
@@ -31,6 +31,8 @@ INSTANCES: dict[str, tuple[AnyWorkload, int, bool]] = {
     "gemm, shallow": (Gemm(400, 400, 10), 400, False),
     "gemm, tiny": (Gemm(3, 4, 5, accumulate=True), 5, False),
     "gemm, fp8": (Gemm(300, 200, 100, "fp8", "fp32"), 900, False),
+    "gemm-backward": (GemmBackward(819, 1023, 517), 50000, False),
+    "gemm-backward, segments": (GemmBackward(30, 40, 20, "fp8", "fp32"), 20, True),
     "ffn": (Ffn(8192, 4096, 11008), 40 * 2**19, False),
     "ffn, H spilled": (Ffn(140, 20, 5340, 20, False, "fp8", "fp8"), 251, False),
     "ffn, gated": (Ffn(40, 30, 50, 20, True), 60, False),

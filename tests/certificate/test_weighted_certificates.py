@@ -13,7 +13,7 @@ from pebble.bounds.lines import MULTIPLIER_BITS, Cut
 from pebble.certificate import RefusedError, check
 from pebble.families import FAMILIES, accounting
 from pebble.reports.bound import bound_workload
-from pebble.workloads import Attention, Conv2d, Ffn, Gemm, GroupedGemm, TransformerLayer
+from pebble.workloads import Attention, Conv2d, Ffn, Gemm, GemmBackward, GroupedGemm, TransformerLayer
 from pebble.workloads.widths import FastMemory, Widths
 from pebble.workloads.workload import Workload
 from tests.certificate.mutate import mutations
@@ -23,6 +23,8 @@ INSTANCES: dict[str, tuple[Workload, str]] = {
     "gemm": (Gemm(8192, 8192, 8192), "40MiB"),
     "gemm, small": (Gemm(30, 40, 50, accumulate=True), "500B"),
     "gemm, fp8": (Gemm(300, 200, 100, "fp8"), "4KiB"),
+    "gemm-backward": (GemmBackward(300, 400, 200), "4KiB"),
+    "gemm-backward, segments": (GemmBackward(30, 40, 20), "30B"),
     "ffn": (Ffn(8192, 1600, 6400), "6MiB"),
     "ffn, small": (Ffn(314, 29, 53, 229), "331B"),
     "ffn, by lines": (Ffn(8192, 4096, 11008), "6MiB"),

@@ -6,6 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+import pebble
 from pebble.errors import InputError, UnknownNameError
 from pebble.models.machine import load_machine
 from pebble.models.sm_constants import dram_constants
@@ -83,9 +84,47 @@ def test_what_is_refused(wrong: dict[str, object], text: str) -> None:
 
 @given(st.sampled_from(sorted(KINDS)), st.integers(1, 2**20), st.sampled_from([1, 2, 4]))
 def test_every_plan_counts_what_it_holds(kind: str, blocks: int, value_bytes: int) -> None:
-    result = model(StreamKernel(kind, 64 * blocks, value_bytes, row=64))
+    kernel = StreamKernel(kind, 64 * blocks, value_bytes, row=64)
+    result = model(kernel)
+    arrays = sum(array.read for array in kernel.arrays) or 1
     for plan in result.plans:
-        assert 0 <= plan.bytes_in_flight <= plan.threads_per_sm * plan.vector_bytes * plan.unroll
+        assert 0 <= plan.bytes_in_flight <= plan.threads_per_sm * plan.vector_bytes * plan.unroll * arrays
         assert plan.threads_per_sm <= A100.limit("threads_per_sm")
     enough = [plan for plan in result.plans if plan.share >= 1]
     assert result.plans[: len(enough)] == tuple(enough)
+
+
+@pytest.mark.parametrize(
+    ("kind", "types", "read", "written"),
+    [
+        ("sgd", {}, 2 + 4, 2 + 4),  # bf16 parameters and gradients, fp32 beside them
+        ("momentum", {}, 2 + 4 + 4, 2 + 4 + 4),
+        ("adam", {}, 2 + 4 + 8, 2 + 4 + 8),
+        ("adam", {"gradient_dtype": "fp32"}, 4 + 4 + 8, 2 + 4 + 8),
+        ("adam", {"master_dtype": "none", "moment_dtype": "bf16"}, 2 + 2 + 4, 2 + 4),
+        ("adam", {"dtype": "fp32"}, 4 + 4 + 8, 4 + 8),
+        ("adam", {"dtype": "fp8", "gradient_dtype": "bf16", "master_dtype": "fp16"}, 2 + 2 + 8, 1 + 2 + 8),
+    ],
+)
+def test_an_optimizer_step_moves_each_array_once(kind: str, types: dict[str, str], read: int, written: int) -> None:
+    result = pebble.stream(kind, 10**6, gpu="a100-sxm4-80gb", **types)
+    kernel = result.model.kernel
+    assert (kernel.load_bytes, kernel.store_bytes) == (read * 10**6, written * 10**6)
+    assert kernel.compulsory_bytes == (read + written) * 10**6
+    assert sum(array.item_bytes * (array.read + array.written) for array in kernel.arrays) == read + written
+    assert result.model.least_seconds == kernel.compulsory_bytes / A100.dram_bytes_per_second
+    assert len(result.document()["arrays"]) == len(kernel.arrays)
+    assert "gradient_bytes" in result.document()["kernel"]
+
+
+@pytest.mark.parametrize(
+    ("kind", "types", "why"),
+    [
+        ("sgd", {"moment_dtype": "fp32"}, "expected momentum or adam"),
+        ("softmax", {"master_dtype": "fp32"}, "expected sgd, momentum, adam"),
+        ("adam", {"gradient_dtype": "none"}, "dtype"),
+    ],
+)
+def test_types_that_have_no_meaning_are_refused(kind: str, types: dict[str, str], why: str) -> None:
+    with pytest.raises(InputError, match=why):
+        pebble.stream(kind, 1024, gpu="a100-sxm4-80gb", **types)

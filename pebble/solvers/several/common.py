@@ -92,7 +92,8 @@ def common_schedules(game: Game, sms: int) -> Mapping[str, Phases]:
     linked = {p.second for p in place} == {0, 1}
     if linked:
         kernels = [[t for t in range(tasks) if place[t].second == number] for number in (0, 1)]
-        result[SEPARATE] = [_turns(game, kernel, sms, order, by_row) for kernel in kernels]
+        if one_after_the_other(game, place):
+            result[SEPARATE] = [_turns(game, kernel, sms, order, by_row) for kernel in kernels]
         half = max(1, sms // 2)
 
         def by_product(t: int) -> int:
@@ -109,6 +110,11 @@ def common_schedules(game: Game, sms: int) -> Mapping[str, Phases]:
     return result | even
 
 
+def one_after_the_other(game: Game, place: Sequence[Place]) -> bool:
+    """Whether no first product needs a second one, as products of a backward pass do."""
+    return not any(place[t].second < place[p].second for t in range(len(place)) for p in game.preds[t])
+
+
 def product_sms(game: Game, first: int, second: int) -> tuple[int, ...]:
     """Per task the SMs that may do it, for `Game.allowed`: the first ones the first product, the next ones the second.
 
@@ -118,7 +124,7 @@ def product_sms(game: Game, first: int, second: int) -> tuple[int, ...]:
         The values bear no names of a chain of two products, or of attention.
     """
     place = places(game)
-    if place is None or {p.second for p in place} != {0, 1}:
+    if place is None or {p.second for p in place} != {0, 1} or not one_after_the_other(game, place):
         raise InputError(
             "--split: got a game of one product, expected a chain of two, such as ffn, gated-ffn or attention."
         )

@@ -1,0 +1,269 @@
+r"""The backward passes of training.
+
+**gemm-backward**: :math:`dA = dC\,B^T` and :math:`dB = A^T dC`, two products that share :math:`dC`: one box
+(:mod:`pebble.bounds.backward`). Schedules: both at once, with a block of :math:`A` and :math:`dA`, of :math:`B` and
+:math:`dB` or of :math:`dC` that stays; or one after the other, each by itself, which reads :math:`dC` twice.
+
+**ffn-backward**: two such passes, of :math:`Y = H W_1` and of :math:`Z = X W_0`, of which the first hands :math:`dZ`,
+its :math:`dA` times :math:`\mathrm{act}'(Z)`, to the second as its :math:`dC`.
+
+- *Parts* (Theorem 6): each is a box by itself, from which the cells of :math:`dZ` are taken off. Where :math:`H` is
+  computed again its values are handed over too. The product for it belongs to the part of the first layer, since it
+  reads :math:`X` and :math:`W_0`: columns of its own in a box :math:`2 f \times m \times 2 d`, where a value of
+  :math:`W_0` stands for two pairs of a column and a depth, the overlap :math:`R = 2` of Theorem 1; or it is left out.
+- *One chain*: :math:`dH`, :math:`dX` and :math:`dW_0` have all their values apart in a box :math:`m \times f \times
+  (e + 2 d)`, with :math:`dZ` the hidden cells of Theorems 2 and 8, :math:`e` first products and :math:`2 d` second ones
+  each. The saved :math:`H` is loaded besides, and :math:`dW_1` stored.
+
+**attention-backward**: five products over the pairs of a query and a key, in a group of heads that share :math:`K` and
+:math:`V` with their queries stacked; groups share no value.
+
+- *One chain*: :math:`dP`, :math:`dQ` and :math:`dK` have all their values apart in a box :math:`m \times f \times
+  (l + 2 k)`, with :math:`dS`, in the place of :math:`dP`, the hidden cells of Theorems 2 and 8: :math:`l` first
+  products and :math:`2 k` second ones. :math:`dV` is stored besides, and the statistics of the rows are loaded.
+- *Whole pairs*: the pass bound holds with a pair as a cell, whole in a segment when all its products, of :math:`S, dP,
+  dV, dQ` and :math:`dK`, are there. Where it is, all values of its query are used (:math:`Q, dO, L, \delta` and the
+  sums of :math:`dQ`) and all of its key (:math:`K, V` and the sums of :math:`dK` and :math:`dV`). Where it is not, its
+  :math:`P` or its :math:`dS` is touched in two segments, since one operation touches both: it is held over a cut, or
+  stored and loaded. Rows are queries once, and keys once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from dataclasses import replace
+from typing import TypeVar
+
+from pebble.bounds import (
+    Accounting,
+    Box,
+    ByLines,
+    ByPasses,
+    Grid,
+    LineProblem,
+    Lines,
+    Piece,
+    Use,
+    WorkloadPart,
+    backward_uses,
+)
+from pebble.bounds.backward import MULTIPLIERS, InValues
+from pebble.bounds.chain import METHOD
+from pebble.bounds.chain import THEOREM as CHAIN
+from pebble.bounds.chain_lines import THEOREM as LINES
+from pebble.bounds.chain_lines import Hidden
+from pebble.bounds.lines import ValueKind
+from pebble.cdag.backward import attention_backward_dag, ffn_backward_dag, gemm_backward_dag
+from pebble.cdag.catalogue import SUMS, DagFamily
+from pebble.errors import InfeasibleError
+from pebble.families.attention import ATTENTION
+from pebble.families.family import Family
+from pebble.families.gemm import GEMM
+from pebble.families.schedules import Explicit, in_turn
+from pebble.schedules.explicit.backward import Reload, backward_schedules
+from pebble.schedules.explicit.panels import attention_panels, ffn_panels, largest
+from pebble.workloads import AttentionBackward, FfnBackward, Gemm, GemmBackward
+from pebble.workloads.backward import STATISTICS
+from pebble.workloads.parameters import flag, needed, optional
+from pebble.workloads.widths import FastMemory
+from pebble.workloads.workload import Workload
+
+W = TypeVar("W", bound=Workload)
+_SEPARATE = "one after the other"
+_STAYS = {"A": "A and dA stay", "B": "B and dB stay", "C": "dC stays"}
+
+
+class BackwardFamily(Family[W]):
+    """What the backward passes share: no kernel is simulated; schedules under explicit control are compared."""
+
+    side_by_side = True
+
+    def instead(self, workload: W) -> str:
+        return f"no kernel of {self.name} is simulated; `pebble bound` and `pebble compare` take this one"
+
+
+class GemmBackwardFamily(BackwardFamily[GemmBackward]):
+    """``gemm-backward``."""
+
+    name = "gemm-backward"
+    shape = GemmBackward
+    computes = "dA := dC B^T and dB := A^T dC, the backward pass of C := A B"
+    example = "gemm-backward -m 8192 -n 8192 -k 8192"
+    parameters = needed(m="rows of A and dC", n="columns of B and dC", k="columns of A, rows of B")
+    recompute_helps = False
+
+    def accounting(self, workload: GemmBackward) -> Accounting:
+        return Accounting(
+            workload,
+            backward_uses(workload.m, workload.n, workload.k),
+            game="$dA := dC\\,B^{T}$ and $dB := A^{T} dC$ with $A$ ($m \\times k$), $B$ ($k \\times n$), $dC$ "
+            "($m \\times n$), multiply-adds in any order. That of $dA_{it}$ with $dC_{ij}$ is the point $(i, j, t)$ of "
+            "a box, that of $dB_{tj}$ with it the point $(i, j, k + t)$",
+            symbols=workload.dimensions,
+            one_memory=True,
+        )
+
+    def schedules(self, workload: GemmBackward, memory: FastMemory) -> Mapping[str, Explicit]:
+        w = workload
+        of = w.dtype, w.out_dtype
+        parts = ("dA", Gemm(w.m, w.k, w.n, *of)), ("dB", Gemm(w.k, w.n, w.m, *of))
+        found: dict[str, Explicit] = {}
+        with suppress(InfeasibleError):
+            separate = in_turn([(name, GEMM.best_schedule(gemm, memory), 1) for name, gemm in parts], memory)
+            if separate is not None:
+                found[_SEPARATE] = separate
+        return found | {_STAYS[plane]: item for plane, item in backward_schedules(workload, memory).items()}
+
+    @property
+    def dag(self) -> DagFamily:
+        return self.dag_of(gemm_backward_dag, "m x n x k", "-m 2 -n 1 -k 2", "dC B^T and A^T dC")
+
+
+class FfnBackwardFamily(BackwardFamily[FfnBackward]):
+    """``ffn-backward``."""
+
+    name = "ffn-backward"
+    shape = FfnBackward
+    computes = "dX, dW0, dW1 of Y := act(X W0) W1 from dY and the saved H, or H --recomputed"
+    example = "ffn-backward --tokens 8192 --d-model 4096 --hidden 11008"
+    parameters = (
+        *needed(tokens="rows of X and dY", d_model="columns of X", hidden="columns of the hidden layer"),
+        *optional(d_out="columns of dY (d-model)"),
+        flag("--recomputed", "H is computed again from X and W0 instead of being read"),
+    )
+    certified = False
+
+    def accounting(self, workload: FfnBackward) -> Accounting:
+        m, d, f, e = workload.tokens, workload.d_model, workload.hidden, workload.d_out
+        again = workload.recomputed
+        second = backward_uses(m, e, f, ("H", "dH", "W1", "dW1", "dY"), ("H", "dH") if again else ("dH",))
+        first = backward_uses(m, f, d, ("X", "dX", "W0", "dW0", "dZ"), ("dZ",))
+        if again:  # with X W0 beside them a value of W0 is met twice
+            box, cells = Box(2 * f, m, 2 * d, 2), 2 * m * f
+            first += (Piece("recomputed", "segment accounting", box, (3 * m * f * d,), cells, whole_numbers=False),)
+        parts = (
+            WorkloadPart("second layer", second, m * e + 2 * f * e + (0 if again else m * f)),
+            WorkloadPart("first layer", first, 2 * (m + f) * d),
+        )
+        added = f * e + (0 if again else m * f)
+        kinds: tuple[ValueKind, ...] = (
+            Lines("dY", m * e, f),
+            Lines("W1", f * e, m),
+            *(Lines(name, count, length, again=n) for name, count, length, n in _pairs(m, d, f)),
+            Hidden("dZ", m * f, e, 2 * d),
+        )
+        work = m * f * (e + 2 * d)
+        piece = Piece("dZ", METHOD, Box(m, f, e + 2 * d), (work,), m * f, added, theorem=CHAIN)
+        return Accounting(
+            workload,
+            (InValues(piece), InValues(ByLines(LineProblem("dZ", kinds, work, added, MULTIPLIERS, theorem=LINES)))),
+            parts=parts,
+            computed_once=True,
+            one_memory=True,
+            game="$dH := dY\\,W_1^{T}$, $dW_1 := H^{T} dY$, $dZ := dH \\odot \\mathrm{act}'(Z)$, "
+            "$dX := dZ\\,W_0^{T}$ and $dW_0 := X^{T} dZ$, multiply-adds in any order"
+            + (", with $H := \\mathrm{act}(X W_0)$ computed again" if again else "")
+            + "; $dZ$ need never be in slow memory",
+            symbols=workload.dimensions,
+        )
+
+    def schedules(self, workload: FfnBackward, memory: FastMemory) -> Mapping[str, Explicit]:
+        """Layer by layer, with dZ (and H, where it is computed again) through slow memory; at once, or by products."""
+        w = workload
+        second, first = w.layers
+        inside, cells = memory.handing_on, w.tokens * w.hidden
+        wide = memory if memory.cost.written >= memory.cost.read else inside  # dH and dW1 take that at most
+        room = replace(wide, bytes=memory.bytes - memory.widths.read)  # beside it H comes once more
+        again = Reload(memory, "H", cells)
+        layers = GEMM_BACKWARD.schedules(second, room), GEMM_BACKWARD.schedules(first, memory)
+
+        def moved(label: str) -> int:  # where H and dH stay together, H need not come again
+            return layers[0][label].bytes + (0 if label == _STAYS["A"] else again.bytes)
+
+        best = min(layers[0], key=moved, default=""), min(layers[1], key=lambda x: layers[1][x].bytes, default="")
+        found: dict[str, Explicit] = {}
+        for name, labels in (("layer by layer", best), ("product by product", (_SEPARATE, _SEPARATE))):
+            with suppress(InfeasibleError, KeyError):  # one of them does not fit
+                product = Gemm(w.tokens, w.hidden, w.d_model, w.dtype, w.dtype)
+                parts: list[tuple[str, Explicit | None, int]] = [
+                    *([("H", GEMM.best_schedule(product, inside), 1)] if w.recomputed else []),
+                    ("second layer", layers[0][labels[0]], 1),
+                    *([] if labels[0] == _STAYS["A"] else [("act'", again, 1)]),
+                    ("first layer", layers[1][labels[1]], 1),
+                ]
+                together = in_turn(parts, memory)
+                if together is not None:
+                    found[name] = together
+        return found | {f"panels of {p.item}": item for p in (ffn_panels(w),) for item in largest(w, memory, p)}
+
+    @property
+    def dag(self) -> DagFamily:
+        example = "--tokens 1 --d-model 1 --hidden 2"
+        return self.dag_of(ffn_backward_dag, "tokens x d-model x hidden x d-out", example, "dX, dW0 and dW1")
+
+
+def _pairs(m: int, d: int, f: int, names: Sequence[str] = ("X", "W0")) -> tuple[tuple[str, int, int, int], ...]:
+    """Name, count, length and moves again of X and dX, m x d, and of W0 and dW0, d x f."""
+    shapes = zip(names, (m * d, d * f), (f, m), strict=True)
+    return tuple(entry for x, count, length in shapes for entry in ((x, count, length, 1), (f"d{x}", count, length, 2)))
+
+
+class AttentionBackwardFamily(BackwardFamily[AttentionBackward]):
+    """``attention-backward``."""
+
+    name = "attention-backward"
+    shape = AttentionBackward
+    computes = "dQ, dK, dV of attention from dO and statistics of the rows, scores recomputed; --causal"
+    example = "attention-backward --queries 8192 --keys 8192 --head-dim 128"
+    parameters = ATTENTION.parameters[:-1]  # the softmax is known from its statistics
+    certified = False
+
+    def accounting(self, workload: AttentionBackward) -> Accounting:
+        m, k, f, l = workload.stacked_queries, workload.head_dim, workload.keys, workload.value_dim
+        pairs = workload.group * workload.pairs_per_head
+        work, added = pairs * (l + 2 * k), f * l + len(STATISTICS) * m
+        full = Grid.causal(workload.queries, f, 1, 1, workload.group) if workload.causal else Grid.full(m, 1, f, 1)
+        of_query, of_key = k + l + len(STATISTICS), k + l  # inputs; sums are k, and k + l
+        by_query = replace(full, k=of_query, l=k, column=2 * of_key, column_sums=of_key)
+        by_key = Grid(full.columns, full.rows, of_key, of_key, of_query + k, column_sums=k)
+        uses: list[Use] = [
+            InValues(Piece("dS", METHOD, Box(m, f, l + 2 * k), (work,), pairs, added, theorem=CHAIN)),
+            *map(ByPasses, (by_query, by_key)),
+        ]
+        if not workload.causal:
+            kinds: tuple[ValueKind, ...] = (
+                Lines("dO", m * l, f),
+                Lines("V", f * l, m),
+                *(Lines(name, count, length, again=n) for name, count, length, n in _pairs(m, k, f, "QK")),
+                Hidden("dS", pairs, l, 2 * k),
+            )
+            problem = LineProblem("dS", kinds, work, added, MULTIPLIERS, theorem=LINES)
+            uses.insert(1, InValues(ByLines(problem)))
+        return Accounting(
+            workload,
+            tuple(uses),
+            groups=workload.groups,
+            computed_once=True,
+            one_memory=True,
+            game="per group of heads that share $K$ and $V$, their queries stacked: $P := \\exp(Q K^{T} - L)$, "
+            "$dP := dO\\,V^{T}$, $dS := P \\odot (dP - \\delta)$, $dV := P^{T} dO$, $dQ := dS\\,K$, $dK := dS^{T} Q$. "
+            "A pair of a query and a key is a cell, with the accumulators $P$ and $dS$. Rows are queries: in the "
+            "proof $A$ has their $Q$, $dO$, $L$ and $\\delta$ and $Y$ is $dQ$, while $B$ and $D$ have $K$, $V$, $dK$ "
+            "and $dV$; or rows are keys, and $A$ has $K$ and $V$, and $Y$ has $dK$ and $dV$",
+            symbols={"m": m, "k": k, "f": f, "l": l, "pairs": pairs, "groups": workload.groups},
+        )
+
+    def schedules(self, workload: AttentionBackward, memory: FastMemory) -> Mapping[str, Explicit]:
+        every = attention_panels(workload)
+        return {f"panels of {p.item}": item for p in every for item in largest(workload, memory, p)}
+
+    @property
+    def dag(self) -> DagFamily:
+        example = "--queries 1 --keys 2 --head-dim 1"
+        return DagFamily(self.name, "dQ, dK and dV", attention_backward_dag, (*self.parameters, SUMS[0]), example)
+
+
+GEMM_BACKWARD = GemmBackwardFamily()
+FFN_BACKWARD = FfnBackwardFamily()
+ATTENTION_BACKWARD = AttentionBackwardFamily()

@@ -1,0 +1,444 @@
+"""Backward passes: bounds against exact optima and played schedules, in values and in bytes."""
+
+from __future__ import annotations
+
+from itertools import product
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import pebble
+from pebble.bounds.uses import Goal
+from pebble.cdag.backward import attention_backward_dag, ffn_backward_dag, gemm_backward_dag
+from pebble.errors import InputError
+from pebble.families import accounting, lower_bound
+from pebble.families.backward import ATTENTION_BACKWARD, FFN_BACKWARD, GEMM_BACKWARD
+from pebble.game import Game, Move, Pebbling, Variant, replay
+from pebble.reports.bound import bound_workload
+from pebble.schedules.explicit.backward import BackwardSchedule
+from pebble.schedules.explicit.panels import PanelSchedule, attention_panels, ffn_panels
+from pebble.solvers import solve
+from pebble.workloads import AttentionBackward, FfnBackward, GemmBackward
+from pebble.workloads.widths import FastMemory, Widths
+from tests.bounds.weighted_game import WideGame
+from tests.brute_force import brute_force
+
+side = st.integers(1, 9)
+WIDTHS = [Widths(2, 4, 4, 2), Widths(1, 4, 4, 2), Widths(4, 4, 4, 2), Widths(4, 4, 2, 2), Widths(1, 2, 2, 2)]
+
+
+def surely(capacity: int, dag: object, solved: float = 60) -> int | None:
+    """The optimum of a small game; None where no schedule exists, or it is not known in that time."""
+    result = solve(dag, capacity, time_limit=solved)
+    return result.upper_bound if result.status == "optimal" else None
+
+
+@pytest.mark.parametrize("shape", list(product((1, 2), repeat=3)))
+def test_a_product_is_bounded_below_the_optimum(shape: tuple[int, int, int]) -> None:
+    workload, dag = GemmBackward(*shape), gemm_backward_dag(*shape)
+    for capacity in (3, 4, 5, 6, 8):
+        optimum = surely(capacity, dag)
+        if optimum is not None:
+            assert lower_bound(workload, capacity).elements <= optimum
+            assert lower_bound(workload, capacity, recompute=True).elements == lower_bound(workload, capacity).elements
+
+
+@pytest.mark.parametrize("shape", [(1, 1, 1), (1, 2, 1), (2, 1, 1)])
+def test_a_product_is_bounded_below_brute_force(shape: tuple[int, int, int]) -> None:
+    for capacity in (3, 4, 5):
+        optimum = brute_force(gemm_backward_dag(*shape), capacity, "in-place")
+        assert optimum is not None and lower_bound(GemmBackward(*shape), capacity).elements <= optimum
+
+
+def wide_game(m: int, n: int, k: int, widths: Widths) -> WideGame:
+    """Inputs A, B, dC and cells dA, dB, each numbered row by row."""
+    a, b = m * k, k * n
+    tasks = []
+    for i, j, t in product(range(m), range(n), range(k)):
+        c = 1 << (a + b + i * n + j)
+        tasks.append((c | 1 << (a + t * n + j), (), i * k + t))
+        tasks.append((c | 1 << (i * k + t), (), a + t * n + j))
+    return WideGame(a + b + m * n, tuple(tasks), (True,) * (a + b), widths)
+
+
+@pytest.mark.parametrize("widths", WIDTHS)
+@pytest.mark.parametrize("shape", [(1, 1, 1), (1, 2, 1), (2, 1, 1), (1, 1, 2), (1, 3, 1), (2, 2, 1)])
+def test_no_schedule_of_a_product_moves_fewer_bytes(shape: tuple[int, int, int], widths: Widths) -> None:
+    """Each theorem in bytes, by itself, against the optimum of the game of widths."""
+    least = 2 * widths.read + max(widths.partial, widths.written)
+    for capacity in (least, least + widths.read, least + 2 * widths.partial):
+        optimum = wide_game(*shape, widths).least(capacity)
+        assert optimum is not None
+        for use in accounting(GemmBackward(*shape)).uses:
+            for weighed in use.weighted(widths):
+                for proof in weighed.proofs(Goal(capacity)):
+                    assert proof.bytes <= optimum, (use, capacity)
+
+
+def moves_of(schedule: BackwardSchedule) -> list[Move]:
+    """The schedule move by move, as the module says it runs, from its block alone."""
+    w, moves = schedule.workload, list[Move]()
+    seen: set[str] = set()
+
+    def do(op: str, *names: str) -> None:
+        moves.extend(Move(op, name) for name in names)
+
+    def come(name: str) -> None:
+        if name[0] != "d" or name[1] == "C" or name in seen:
+            do("load", name)
+
+    def go(name: str) -> None:
+        if name[0] == "d" and name[1] != "C":
+            do("store", name)
+            seen.add(name)
+        do("delete", name)
+
+    def da(i: int, j: int, t: int) -> str:
+        return f"dA[{i},{t}]+=dC[{i},{j}]*B[{t},{j}]"
+
+    def db(i: int, j: int, t: int) -> str:
+        return f"dB[{t},{j}]+=A[{i},{t}]*dC[{i},{j}]"
+
+    def cut(extent: int, size: int) -> list[range]:
+        return [range(start, min(start + size, extent)) for start in range(0, extent, size)]
+
+    stays, (s, t) = schedule.stays, schedule.block
+    extents = {"A": (w.m, w.k, w.n), "B": (w.n, w.k, w.m), "C": (w.m, w.n, w.k)}[stays]
+    for first, second in product(cut(extents[0], s), cut(extents[1], t)):
+        block = list(product(first, second))
+        name = {"A": "A[{0},{1}]", "B": "B[{1},{0}]", "C": "dC[{0},{1}]"}[stays]
+        values = [name.format(p, q) for p, q in block]
+        cells = [f"d{value}" for value in values] if stays != "C" else []
+        for value in (*values, *cells):
+            come(value)
+        for r in range(extents[2]):
+            if stays == "C":
+                for vector, other, update in (("dA[{0},{2}]", "B[{2},{1}]", da), ("A[{0},{2}]", "dB[{2},{1}]", db)):
+                    across = len(second) < len(first)
+                    held, passing = (other, vector) if across else (vector, other)
+                    kept, outer = (second, first) if across else (first, second)
+                    names = [held.format(*((0, x) if across else (x, 0)), r) for x in kept]
+                    for each in names:
+                        come(each)
+                    for y in outer:
+                        one = passing.format(*((y, 0) if across else (0, y)), r)
+                        come(one)
+                        do("compute", *(update(*((y, x) if across else (x, y)), r) for x in kept))
+                        go(one)
+                    for each in names:
+                        go(each)
+                continue
+
+            def place(p: int, q: int, r: int = r) -> tuple[int, int, int]:
+                return (p, r, q) if stays == "A" else (r, p, q)
+
+            shared = ["dC[{},{}]".format(*place(p, 0)[:2]) for p in first]
+            others = [
+                (f"B[{q},{r}]", f"dB[{q},{r}]") if stays == "A" else (f"A[{r},{q}]", f"dA[{r},{q}]") for q in second
+            ]
+            if len(first) <= 2 * len(second):
+                for each in shared:
+                    come(each)
+                for q, pair in zip(second, others, strict=True):
+                    for one, update in zip(pair, (da, db) if stays == "A" else (db, da), strict=True):
+                        come(one)
+                        do("compute", *(update(*place(p, q)) for p in first))
+                        go(one)
+                for each in shared:
+                    go(each)
+            else:
+                for one in (x for pair in others for x in pair):
+                    come(one)
+                for p, each in zip(first, shared, strict=True):
+                    come(each)
+                    do("compute", *(update(*place(p, q)) for q in second for update in (da, db)))
+                    go(each)
+                for one in (x for pair in others for x in pair):
+                    go(one)
+        for value in (*values, *cells):
+            go(value)
+    return moves
+
+
+@settings(max_examples=120, deadline=None)
+@given(side, side, side, st.sampled_from("ABC"), side, side)
+def test_schedules_are_legal_and_move_what_they_say(m: int, n: int, k: int, stays: str, s: int, t: int) -> None:
+    w = GemmBackward(m, n, k)
+    extents = {"A": (m, k), "B": (n, k), "C": (m, n)}[stays]
+    schedule = BackwardSchedule(w, FastMemory.of_values(10**9, w), stays, (min(s, extents[0]), min(t, extents[1])))
+    game = Game.from_dag(gemm_backward_dag(m, n, k), Variant.IN_PLACE)
+    pebbling = Pebbling(Variant.IN_PLACE, schedule.peak_elements, tuple(moves_of(schedule)), schedule.elements)
+    counted = replay(game, pebbling)
+    assert (counted.loads, counted.stores) == (sum(schedule.loads.values()), sum(schedule.stores.values()))
+    assert lower_bound(w, max(3, schedule.peak_elements)).elements <= schedule.elements
+
+
+@settings(max_examples=100, deadline=None)
+@given(st.integers(1, 60), st.integers(1, 60), st.integers(1, 60), st.integers(12, 9000), st.sampled_from(WIDTHS))
+def test_bounds_are_below_every_schedule_and_fall(m: int, n: int, k: int, size: int, widths: Widths) -> None:
+    w = GemmBackward(m, n, k)
+    bound = lower_bound(w, size)
+    assert lower_bound(w, size + 1).elements <= bound.elements
+    for memory in (FastMemory.of_values(size, w), FastMemory(size, widths)):
+        for item in GEMM_BACKWARD.schedules(w, memory).values():
+            in_values = memory.widths.uniform
+            of_bytes = [
+                proof.bytes
+                for use in accounting(w).uses
+                for weighed in use.weighted(widths)
+                for proof in weighed.proofs(Goal(size))
+            ]
+            assert item.elements >= bound.elements if in_values else item.bytes >= max(of_bytes)
+
+
+@pytest.mark.parametrize(("size", "most"), [("64KiB", 1.02), ("1MiB", 1.05), ("6MiB", 1.11), ("40MiB", 1.21)])
+def test_a_large_product_is_close_to_its_bound(size: str, most: float) -> None:
+    found = bound_workload(GemmBackward(8192, 8192, 8192), cache=size)
+    assert found.gap is not None and found.gap <= most
+
+
+def test_short_sums_read_the_shared_operand_once() -> None:
+    result = pebble.compare(GemmBackward(8192, 8192, 64), gpu="h100")
+    rows = {row["name"]: row for row in result.rows()}
+    assert rows["A and dA stay"]["dram_bytes"] == result.bound.lower.bytes == 138_412_032
+    assert rows["one after the other"]["ratio_to_lower_bound"] > 1.9
+
+
+@pytest.mark.parametrize("recomputed", [False, True])
+@pytest.mark.parametrize("shape", [(1, 1, 1, 1), (1, 1, 2, 1), (2, 1, 1, 1), (1, 2, 1, 1), (2, 1, 1, 2), (2, 1, 2, 1)])
+def test_a_network_is_bounded_below_the_optimum(shape: tuple[int, int, int, int], recomputed: bool) -> None:
+    workload, dag = FfnBackward(*shape, recomputed), ffn_backward_dag(*shape, recomputed=recomputed)
+    assert sum(d.get("operation") == "multiply-add" for _, d in dag.nodes(data=True)) == workload.multiply_adds
+    for capacity in (3, 4, 5, 7):
+        optimum = surely(capacity, dag)
+        if optimum is not None:
+            assert lower_bound(workload, capacity).elements <= optimum
+            found = FFN_BACKWARD.schedules(workload, FastMemory.of_values(capacity, workload))
+            assert all(item.elements >= optimum for item in found.values())
+
+
+@settings(max_examples=100, deadline=None)
+@given(
+    st.integers(1, 50), st.integers(1, 50), st.integers(1, 50), st.integers(1, 50), st.booleans(),
+    st.sampled_from([("bf16", ""), ("fp8", "fp32"), ("fp32", "bf16")]), st.integers(40, 9000),
+)  # fmt: skip
+def test_networks_are_bounded_below_every_schedule(
+    tokens: int, d_model: int, hidden: int, d_out: int, recomputed: bool, types: tuple[str, str], size: int
+) -> None:
+    workload = FfnBackward(tokens, d_model, hidden, d_out, recomputed, *types)
+    for sums in ("off", "fp32"):
+        found = bound_workload(workload, cache=f"{size}B", accumulators=sums)
+        assert found.lower.bytes >= workload.compulsory_bytes
+        assert bound_workload(workload, cache=f"{size + 1}B", accumulators=sums).lower.elements <= found.lower.elements
+        for item in FFN_BACKWARD.schedules(workload, found.capacity.schedules(workload)).values():
+            assert item.bytes >= found.lower.bytes
+            assert found.capacity.memory is not None or item.elements >= found.lower.elements
+
+
+def played(dag: object, moves: list[Move], schedule: PanelSchedule) -> None:
+    game = Game.from_dag(dag, Variant.IN_PLACE)
+    counted = replay(game, Pebbling(Variant.IN_PLACE, schedule.peak_elements, tuple(moves), schedule.elements))
+    assert (counted.loads, counted.stores) == (sum(schedule.loads.values()), sum(schedule.stores.values()))
+
+
+class Script:
+    """Moves as they are written: sums are loaded but the first time they come."""
+
+    def __init__(self) -> None:
+        self.moves, self.seen = list[Move](), set[str]()
+
+    def come(self, *names: str) -> None:
+        self.moves += [Move("load", name) for name in names if name[:2] not in SUMS or name in self.seen]
+
+    def compute(self, *names: str) -> None:
+        self.moves += [Move("compute", name) for name in names]
+
+    def go(self, *names: str) -> None:
+        for name in names:
+            if name[:2] in SUMS:
+                self.moves.append(Move("store", name))
+                self.seen.add(name)
+            self.moves.append(Move("delete", name))
+
+
+SUMS = ("dQ", "dK", "dV", "dX", "dW")
+
+
+def attention_moves(w: AttentionBackward, by_key: bool, size: int) -> list[Move]:
+    s, inner, values = Script(), range(w.head_dim), range(w.value_dim)
+    for g in range(w.groups):
+        rows = [(h, i) for i in range(w.queries) for h in range(g * w.group, (g + 1) * w.group)]
+        keys = list(range(w.keys))
+        items, others = (keys, rows) if by_key else (rows, keys)
+        for panel in (items[start : start + size] for start in range(0, len(items), size)):
+            kept = {
+                x: [f"K[{g},{x},{t}]" for t in inner] + [f"V[{g},{x},{t}]" for t in values]
+                if by_key
+                else [f"Q[{x[0]},{x[1]},{t}]" for t in inner]
+                + [f"dO[{x[0]},{x[1]},{t}]" for t in values]
+                + [f"{name}[{x[0]},{x[1]},0]" for name in ("L", "delta")]
+                for x in panel
+            }
+            sums = {
+                x: [f"dK[{g},{x},{t}]" for t in inner] + [f"dV[{g},{x},{t}]" for t in values]
+                if by_key
+                else [f"dQ[{x[0]},{x[1]},{t}]" for t in inner]
+                for x in panel
+            }
+            for x in panel:
+                s.come(*kept[x])
+            for y in others:
+                pairs = [(*(y if by_key else x), x if by_key else y) for x in panel]
+                pairs = [p for p in pairs if not w.causal or p[2] <= w.keys - w.queries + p[1]]
+                if not pairs:
+                    continue
+                row = f"{y[0]},{y[1]}" if by_key else ""
+                held = [f"Q[{row},{t}]" if by_key else f"K[{g},{y},{t}]" for t in inner]
+                s.come(*held)
+                for h, i, j in pairs:
+                    s.compute(*(f"P[{h},{i},{j}]+=Q[{h},{i},{t}]*K[{g},{j},{t}]" for t in inner))
+                for name, symbol in (("L", "-="), ("delta", "*=")):
+                    if by_key:
+                        s.come(f"{name}[{row},0]")
+                    for h, i, j in pairs:
+                        cell = f"P[{h},{i},{j}]" if name == "L" else f"dS[{h},{i},{j}]*=P[{h},{i},{j}]"
+                        s.compute(f"{cell}{symbol if name == 'L' else '*'}{name}[{h},{i},0]")
+                    if by_key:
+                        s.go(f"{name}[{row},0]")
+                    for t in values if name == "L" else ():
+                        one = [f"dO[{row},{t}]"] if by_key else [f"V[{g},{y},{t}]", f"dV[{g},{y},{t}]"]
+                        for value in one:
+                            s.come(value)
+                            for h, i, j in pairs:
+                                if value[:2] != "dV":
+                                    s.compute(f"dS[{h},{i},{j}]+=dO[{h},{i},{t}]*V[{g},{j},{t}]")
+                                if value[0] != "V":
+                                    s.compute(f"dV[{g},{j},{t}]+=P[{h},{i},{j}]*dO[{h},{i},{t}]")
+                            s.go(value)
+                s.go(*(f"P[{h},{i},{j}]" for h, i, j in pairs))
+                for t in inner:
+                    value = f"dQ[{row},{t}]" if by_key else f"dK[{g},{y},{t}]"
+                    s.come(value)
+                    for h, i, j in pairs:
+                        s.compute(f"dQ[{h},{i},{t}]+=dS[{h},{i},{j}]*K[{g},{j},{t}]")
+                        s.compute(f"dK[{g},{j},{t}]+=dS[{h},{i},{j}]*Q[{h},{i},{t}]")
+                    s.go(value)
+                s.go(*(f"dS[{h},{i},{j}]" for h, i, j in pairs), *held)
+            for x in panel:
+                s.go(*kept[x], *sums[x])
+    return s.moves
+
+
+@settings(max_examples=80, deadline=None)
+@given(
+    st.integers(1, 5), st.integers(0, 4), st.integers(1, 3), st.integers(1, 3),
+    st.sampled_from([(1, 1), (2, 1), (2, 2)]), st.booleans(), st.booleans(), st.integers(1, 9),
+)  # fmt: skip
+def test_panels_of_attention_are_legal_and_move_what_they_say(
+    queries: int, more: int, k: int, l: int, heads: tuple[int, int], causal: bool, by_key: bool, size: int
+) -> None:
+    keys = queries + more if causal else 1 + more
+    w = AttentionBackward(queries, keys, k, l, *heads, causal=causal)
+    dag = attention_backward_dag(queries, keys, k, l, heads=heads[0], kv_heads=heads[1], causal=causal)
+    assert sum(d.get("operation") == "multiply-add" for _, d in dag.nodes(data=True)) == w.multiply_adds
+    panels = attention_panels(w)[0 if by_key else 1]
+    schedule = PanelSchedule(w, FastMemory.of_values(10**9, w), panels, min(size, panels.items))
+    played(dag, attention_moves(w, by_key, schedule.size), schedule)
+    assert lower_bound(w, max(3, schedule.peak_elements)).elements <= schedule.elements
+
+
+@settings(max_examples=60, deadline=None)
+@given(side, st.integers(1, 4), st.integers(1, 6), st.integers(1, 4), st.booleans(), st.integers(1, 6))
+def test_panels_of_a_network_are_legal_and_move_what_they_say(
+    tokens: int, d: int, f: int, e: int, recomputed: bool, size: int
+) -> None:
+    w, s = FfnBackward(tokens, d, f, e, recomputed), Script()
+    schedule = PanelSchedule(w, FastMemory.of_values(10**9, w), ffn_panels(w), min(size, f))
+    for start in range(0, f, schedule.size):
+        panel = range(start, min(start + schedule.size, f))
+        weights = [f"W0[{t},{j}]" for j in panel for t in range(d)] + [f"W1[{j},{q}]" for j in panel for q in range(e)]
+        s.come(*weights)
+        for i in range(tokens):
+            held = [f"X[{i},{t}]" for t in range(d)] if recomputed else []
+            s.come(*held, *([] if recomputed else [f"H[{i},{j}]" for j in panel]))
+            if recomputed:
+                s.compute(*(f"H[{i},{j}]+=X[{i},{t}]*W0[{t},{j}]" for j in panel for t in range(d)))
+                s.compute(*(f"H[{i},{j}]=act(H[{i},{j}])" for j in panel))
+            for q in range(e):
+                s.come(f"dY[{i},{q}]")
+                s.compute(*(f"dZ[{i},{j}]+=dY[{i},{q}]*W1[{j},{q}]" for j in panel))
+                s.compute(*(f"dW1[{j},{q}]+=H[{i},{j}]*dY[{i},{q}]" for j in panel))
+                s.go(f"dY[{i},{q}]")
+            s.compute(*(f"dZ[{i},{j}]*=H[{i},{j}]" for j in panel))
+            s.go(*(f"H[{i},{j}]" for j in panel))
+            for t in range(d):
+                for value in ([] if recomputed else [f"X[{i},{t}]"], [f"dX[{i},{t}]"]):
+                    s.come(*value)
+                    if value != [f"dX[{i},{t}]"] or recomputed:
+                        s.compute(*(f"dW0[{t},{j}]+=X[{i},{t}]*dZ[{i},{j}]" for j in panel if value))
+                    if value == [f"dX[{i},{t}]"]:
+                        s.compute(*(f"dX[{i},{t}]+=dZ[{i},{j}]*W0[{t},{j}]" for j in panel))
+                    s.go(*value)
+            s.go(*held, *(f"dZ[{i},{j}]" for j in panel))
+        s.go(*weights, *(f"d{name}" for name in weights))
+    played(ffn_backward_dag(tokens, d, f, e, recomputed=recomputed), s.moves, schedule)
+    assert lower_bound(w, max(3, schedule.peak_elements)).elements <= schedule.elements
+
+
+@pytest.mark.parametrize("causal", [False, True])
+@pytest.mark.parametrize("shape", [(1, 1, 1), (1, 2, 1), (2, 2, 1), (1, 1, 2), (2, 1, 1), (1, 3, 1)])
+def test_attention_is_bounded_below_the_optimum(shape: tuple[int, int, int], causal: bool) -> None:
+    if causal and shape[1] < shape[0]:
+        return
+    workload, dag = AttentionBackward(*shape, causal=causal), attention_backward_dag(*shape, causal=causal)
+    for capacity in (4, 5, 6, 8):
+        optimum = surely(capacity, dag, 20)
+        if optimum is not None:
+            assert lower_bound(workload, capacity).elements <= optimum
+            found = ATTENTION_BACKWARD.schedules(workload, FastMemory.of_values(capacity, workload))
+            assert all(item.elements >= optimum for item in found.values())
+
+
+@settings(max_examples=100, deadline=None)
+@given(
+    st.integers(1, 400), st.integers(0, 300), st.integers(1, 4), st.integers(1, 4), st.integers(1, 3), st.booleans(),
+    st.sampled_from([("bf16", ""), ("fp8", "fp32"), ("fp32", "bf16")]), st.integers(60, 9000),
+)  # fmt: skip
+def test_attention_is_bounded_below_every_schedule(
+    queries: int, more: int, k: int, l: int, heads: int, causal: bool, types: tuple[str, str], size: int
+) -> None:
+    keys = queries + more if causal else 1 + more
+    workload = AttentionBackward(queries, keys, k, l, heads, 1, 1, causal, *types)
+    for sums in ("off", "fp32"):
+        found = bound_workload(workload, cache=f"{size}B", accumulators=sums)
+        again = bound_workload(workload, cache=f"{size}B", accumulators=sums, recompute=True)
+        assert again.lower.bytes == workload.compulsory_bytes <= found.lower.bytes
+        for item in ATTENTION_BACKWARD.schedules(workload, found.capacity.schedules(workload)).values():
+            assert item.bytes >= found.lower.bytes
+            assert found.capacity.memory is not None or item.elements >= found.lower.elements
+
+
+def test_large_attention_is_between_these() -> None:
+    found = bound_workload(AttentionBackward(32768, 32768, 128), cache="1MiB")
+    assert (found.lower.elements, found.lower.theorem.name) == (470_740_672, "Theorem 9")
+    assert found.upper is not None and found.upper.elements == 568_393_728
+    assert bound_workload(AttentionBackward(32768, 32768, 128), cache="40MiB").gap == 1
+
+
+def test_what_is_not_known_is_one_sentence() -> None:
+    w = GemmBackward(64, 64, 64)
+    with pytest.raises(InputError, match="only these are bounded for several SMs"):
+        pebble.bound(w, cache="1MiB", buffers="sm-local", sms=4)
+    for name, sizes in (
+        ("ffn-backward", {"tokens": 1, "d_model": 1, "hidden": 1}),
+        ("gemm-backward", dict.fromkeys("mnk", 1)),
+    ):
+        alone = pebble.solve(name, capacity=5, buffers="sm-local", sms=2, time_limit=20, **sizes)
+        with pytest.raises(InputError, match="expected a chain of two"):
+            pebble.solve(name, capacity=5, buffers="sm-local", sms=2, split="1:1", **sizes)
+        assert alone.result.status == "optimal"  # by the general theorems: none of these is about several memories
+    with pytest.raises(InputError, match="no kernel of gemm-backward is simulated"):
+        pebble.simulate(w, "row", cache="1MiB", sms=4)
+    with pytest.raises(InputError, match="schedules under explicit control"):
+        pebble.compare(w, "row", cache="1MiB")
