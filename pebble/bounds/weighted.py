@@ -92,7 +92,8 @@ def _kernels(problem: Accounting, bound: LowerBound, widths: Widths) -> list[Ker
     if problem.parts:
         if not problem.computed_once:
             return [_part(part, widths) for part in problem.parts]
-        return [] if bound.recompute or bound.separate else [_linked(part, widths) for part in problem.parts]
+        linked = not (bound.recompute or bound.separate) and all(part.alone for part in problem.parts)
+        return [_linked(part, widths) for part in problem.parts] if linked else []
     if (bound.recompute and not problem.recomputation_is_idle) or not problem.uses:
         return []
     if chain is None or not bound.separate:
