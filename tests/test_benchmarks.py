@@ -25,6 +25,7 @@ RUNS = {
     "exact/tiles.py": ("gemm-256x128x64 --splits any --table {}/tiles.csv", "gemm-256x128x64 128x128x64 2"),
     "exact_table.py": ("--smallest --solver heuristic", "1 cases; proved: heuristic 1"),
     "first_call.py": ("--smallest --rounds 1", "| Ffn(8192, 4096, 11008) | 6MiB |"),
+    "gap/exact.py": ("run {}/exact.csv --smallest --time-limit 20", "gemm 2x2x3 5 16 16 compulsory traffic 19 19 19"),
     "gap/gap.py": ("table {}/gap.csv --smallest --certificates", "1 of 1"),
     "gap/long_chains.py": ("--smallest", "2.00       2.98        3.42"),
     "gap/refute.py": ("gemm 20", "0 violations"),
