@@ -29,6 +29,7 @@ RUNS = {
     "gap/gap.py": ("table {}/gap.csv --smallest --certificates", "1 of 1"),
     "gap/long_chains.py": ("--smallest", "2.00       2.98        3.42"),
     "gap/refute.py": ("gemm 20", "0 violations"),
+    "gap/segments.py": ("{}/segments.csv --smallest", "by_work: 1.000 to 1.000 of the bound, 0 of 1 above the optimum"),
     "gap/two_products.py": ("--smallest 1.6", "1.60   2.270"),
     "gap/wide.py": ("{}/wide.csv --smallest --certificates", "1 of 1"),
     "gpu/make_tables.py": ("plan {}/plan --which small", "52 cases in"),
