@@ -1,5 +1,6 @@
 """The program over histories of values: its prices against all histories, its sums against bounds and optima."""
 
+import csv
 import json
 import os
 import subprocess
@@ -103,3 +104,12 @@ def test_no_optimum_is_below_it(
     assert found["free"] <= found["high"] + 1e-6
     assert found["low"] <= optimum + 1e-6
     assert found["free"] <= optimum + 1e-6
+
+
+@pytest.mark.parametrize("name", ["products", "random", "chains"])
+def test_no_schedule_is_below_what_is_recorded(name: str) -> None:
+    """A schedule is one that the program allows, but for shares of products that are no whole steps."""
+    with (ROOT / "benchmarks" / "gap" / f"reach_{name}.csv").open(newline="") as file:
+        for row in csv.DictReader(file):
+            assert float(row["free"]) <= 1.003 * float(row["schedule"])
+            assert not row["reach"] or float(row["free"]) <= float(row["reach"]) * 1.003
