@@ -25,9 +25,12 @@ RUNS = {
     "exact/tiles.py": ("gemm-256x128x64 --splits any --table {}/tiles.csv", "gemm-256x128x64 128x128x64 2"),
     "exact_table.py": ("--smallest --solver heuristic", "1 cases; proved: heuristic 1"),
     "first_call.py": ("--smallest --rounds 1", "| Ffn(8192, 4096, 11008) | 6MiB |"),
+    "gap/exact.py": ("run {}/exact.csv --smallest --time-limit 20", "gemm 2x2x3 5 16 16 compulsory traffic 19 19 19"),
     "gap/gap.py": ("table {}/gap.csv --smallest --certificates", "1 of 1"),
     "gap/long_chains.py": ("--smallest", "2.00       2.98        3.42"),
+    "gap/reach.py": ("products reach.csv --smallest", "gemm 4096x4096x4096 6144 83.00 95.03 13 83.00"),
     "gap/refute.py": ("gemm 20", "0 violations"),
+    "gap/segments.py": ("{}/segments.csv --smallest", "by_work: 1.000 to 1.000 of the bound, 0 of 1 above the optimum"),
     "gap/two_products.py": ("--smallest 1.6", "1.60   2.270"),
     "gap/wide.py": ("{}/wide.csv --smallest --certificates", "1 of 1"),
     "gpu/make_tables.py": ("plan {}/plan --which small", "52 cases in"),
@@ -73,8 +76,8 @@ NEED_A_GPU = {
     "gpu/split_k.py": "out.csv",
     "integrations/llama_block.py": "llama-3-8b",
 }
-# in a process of their own: one loads a second HiGHS beside that of OR-Tools, one replaces a function of a solver
-ALONE = {"exact/against_cpsat.py", "gap/two_products.py"}
+# in a process of their own: two load a second HiGHS beside that of OR-Tools, one replaces a function of a solver
+ALONE = {"exact/against_cpsat.py", "gap/reach.py", "gap/two_products.py"}
 SWEEP = 'workloads = [{family = "gemm", m = 256, n = 256, k = 256}]\nmachines = ["a100-sxm4-80gb"]\norders = ["row"]\n'
 
 

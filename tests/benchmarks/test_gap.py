@@ -18,7 +18,7 @@ def tools(monkeypatch: pytest.MonkeyPatch):
     import gap
 
     yield catalogue, gap
-    for name in ("catalogue", "gap", "wide"):
+    for name in ("catalogue", "exact", "gap", "segments", "wide"):
         sys.modules.pop(name, None)
 
 
@@ -75,3 +75,53 @@ def test_no_gap_rose(tools, names: tuple[str, str]) -> None:
         assert int(new["bound_elements"]) >= int(old["bound_elements"])
         assert not old["schedule_elements"] or int(new["schedule_elements"]) <= int(old["schedule_elements"])
         assert int(new["schedule_elements"]) >= int(new["bound_elements"])
+
+
+def test_small_optima_stand_between(tools) -> None:
+    """The recorded rows: bounds up to the optima, schedules from them on; and today's bound and schedule of each."""
+    import exact
+
+    rows = exact.read(FOLDER / "exact.csv")
+    assert not exact.wrong(rows)
+    assert sum(row["family"] == "gemm" and row["optimum"] != "" for row in rows) >= 60
+    assert sum(row["family"] != "gemm" and row["optimum"] != "" for row in rows) >= 60
+    for row in rows[::7]:
+        question = next(one for one in exact.questions() if (one.family, one.shape) == (row["family"], row["shape"]))
+        capacity = int(row["capacity"])
+        assert exact.lower_bound(question.workload, capacity).elements == int(row["bound"])
+        memory = exact.FastMemory.of_values(capacity, question.workload)
+        schedule = exact.family_of(question.workload).best_schedule(question.workload, memory)
+        assert schedule.elements == int(row["schedule_elements"])
+
+
+def test_a_bound_above_an_optimum_is_wrong(tools) -> None:
+    import exact
+
+    row = exact.read(FOLDER / "exact.csv")[0]
+    above, open_one = row | {"bound": str(int(row["optimum"]) + 1)}, row | {"optimum": ""}
+    assert exact.wrong([row, above, open_one]) == [above]
+    assert exact.main(["table", str(FOLDER / "exact.csv")]) == 0
+
+
+def test_the_program_over_segments_is_a_bound(tools) -> None:
+    """The recorded numbers are up to the optima, and one is made again."""
+    import segments
+
+    with (FOLDER / "segments.csv").open(newline="") as file:
+        rows = list(csv.DictReader(file))
+    assert all(max(int(row["by_work"]), int(row["by_moves"])) <= int(row["optimum"]) for row in rows)
+    row = next(row for row in rows if (row["shape"], row["capacity"]) == ("2x3x3", "5"))
+    product = segments.Product(2, 3, 3, 5, 50)
+    assert segments.by_work(product)[0] == int(row["by_work"])
+    assert segments.by_moves(product)[0] == int(row["by_moves"])
+
+
+def test_rounded_multipliers_prove_no_more(tools) -> None:
+    """Of 3 x >= 1 and x + y >= 1: the least of 2 x + 3 y is 2; a variable pays for what its column lacks."""
+    import segments
+
+    program = segments.Program()
+    x, y = program.variable(2, 5), program.variable(3, 5)
+    program.add({x: 3}, 1, None)
+    program.add({x: 1, y: 1}, 1, None)
+    assert program.bound() == 2
