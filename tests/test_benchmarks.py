@@ -66,6 +66,7 @@ RUNS = {
 }
 NEED_A_GPU = {
     "gpu/bandwidth.py": "out.csv",
+    "gpu/counted.py": "folder",
     "gpu/check_operators.py": "module.py",
     "gpu/distances.py": "out.csv",
     "gpu/forward.py": "llama-2-13b 512",

@@ -151,6 +151,10 @@ class Family(OnSeveralSms[W], Generic[W]):
         """Of a family without kernels: what to ask in place of a simulation."""
         return f"there is no simulated kernel of the family {self.name}; `pebble bound` takes this one"
 
+    def part_kernels(self, workload: W) -> Sequence[Workload]:
+        """Its parts as workloads of their own, where they hand values on; else none."""
+        return ()
+
     def separate_bound(self, workload: W, capacity: int, memory: FastMemory | None = None) -> LowerBound | None:
         """The least when every intermediate goes through slow memory; None where there is none."""
         if not self.chained:

@@ -9,7 +9,7 @@ allowed, only compulsory traffic is claimed. In bytes each part moves what it mo
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -53,6 +53,9 @@ class LayerFamily(Family[TransformerLayer]):
         named = [f"{model}:{kernel}" for kernel, _, _ in _kernels(workload)]
         kernels = named if block == "layer" else [kernel.label for kernel in workload.kernels]
         return f"simulate each of its four kernels by itself: {', '.join(kernels)}"
+
+    def part_kernels(self, workload: TransformerLayer) -> Sequence[Workload]:
+        return workload.kernels
 
     def accounting(self, workload: TransformerLayer) -> Accounting:
         """Q, K, V, the heads' outputs and the projection's are handed over; X, weights and Y are the layer's own."""

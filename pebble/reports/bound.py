@@ -22,7 +22,6 @@ from pebble.reports.timed import WorkloadTime, check_time_options
 from pebble.schedules.explicit.token_bands import TokenBands
 from pebble.timing.floor import verdict_of_bound
 from pebble.units import Size, format_bytes, format_capacity, format_ratio
-from pebble.workloads import TransformerLayer
 from pebble.workloads.workload import Workload
 
 if TYPE_CHECKING:
@@ -117,12 +116,13 @@ class Bound(Report):
     @cached_property
     def parts(self) -> list[dict[str, Any]]:
         """Of a layer: bytes of each part, alone and in the layer, proved and by the best schedule; else nothing."""
-        if not isinstance(self.workload, TransformerLayer):
+        kernels = family_of(self.workload).part_kernels(self.workload)
+        if not kernels:
             return []
         moved = {} if self.upper is None else cast("PartSchedule | TokenBands", self.upper).by_part
         results = []
         terms = accounting(self.workload).parts
-        for at, (part, kernel) in enumerate(zip(terms, self.workload.kernels, strict=True)):
+        for at, (part, kernel) in enumerate(zip(terms, kernels, strict=True)):
             room = memory_of(self.target, kernel)
             alone, known, *_ = known_of(kernel, room.elements, room.schedules(kernel), 1, self.recompute, room.memory)
             least, theorem = _in_layer(self.lower.proof, at, part, self.workload.narrowest_bytes)

@@ -193,10 +193,10 @@ def test_products_on_sms_of_their_own(capsys: pytest.CaptureFixture[str]) -> Non
     chain = ("solve", "ffn", "--tokens", "2", "--d-model", "2", "--hidden", "2", "--capacity", "4", "--split", "1:1")
     local, joined = run(capsys, *chain, "--buffers", "sm-local"), run(capsys, *chain, "--buffers", "connected")
     assert (local["upper_bound"], joined["upper_bound"], joined["status"]) == (28, 19, "optimal")
-    assert local["split"] == "1:1" and local["per_sm"]["tasks"] == [8, 8]
+    assert local["split"] == "1:1" and local["per_sm"]["tasks"] == [12, 8]
     assert {row["schedule"]: row["within_limit"] for row in local["common_schedules"]}["rows"] is False
-    assert main([*chain, "--buffers", "sm-local", "--tasks-per-sm", "7"]) == 2
-    assert "at least 8" in capsys.readouterr().err
+    assert main([*chain, "--buffers", "sm-local", "--tasks-per-sm", "11"]) == 2
+    assert "at least 12" in capsys.readouterr().err
 
 
 def test_both_boundaries_of_a_chip(capsys):
