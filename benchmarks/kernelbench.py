@@ -4,7 +4,7 @@
     python benchmarks/kernelbench.py --recorded benchmarks/kernelbench_h200.csv             # the same, kept
 
 ``launches.csv`` is what `benchmarks/gpu/counted.py` says. A floor is violated where a pass reads less than its
-weights and inputs, or moves less than the floor by more than an L2, in which what is written may stay uncounted.
+weights and inputs, or moves less than the floor by more than an L2 a launch: what is written may stay there uncounted.
 FOLDER holds level1, level2 and level3 of https://github.com/ScalingIntelligence/KernelBench, of which nothing is
 copied here. Of each level it prints how many problems are read, have every operation known, a floor above inputs and
 outputs once for some operation or for the graph, and how long an audit takes.
@@ -111,7 +111,8 @@ def print_counted(rows: list[dict[str, Any]]) -> None:
         wrong = [
             row["problem"]
             for moved, row in over
-            if row["read_bytes"] < row["weights_and_inputs_bytes"] or moved + L2_BYTES < row["floor_bytes"]
+            if row["read_bytes"] < row["weights_and_inputs_bytes"]
+            or moved + row["launches"] * L2_BYTES < row["floor_bytes"]
         ]
         floors, alone = (
             median(moved / row[key] for moved, row in over) for key in ("floor_bytes", "one_kernel_an_operation_bytes")

@@ -118,6 +118,19 @@ def test_its_smallest_case(
     assert spec in capsys.readouterr().out
 
 
+def test_no_floor_of_kernelbench_is_above_its_counters(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Of the problems measured on an H200; the figures are those of the page on audits."""
+    run("kernelbench.py", f"--recorded {HERE}/kernelbench_h200.csv", monkeypatch)
+    rows = [line.split() for line in capsys.readouterr().out.splitlines()[1:]]
+    assert rows == [
+        ["level1", "100", "0", "1.65", "1.14"],
+        ["level2", "100", "0", "9.19", "1.46"],
+        ["level3", "34", "0", "29.44", "0.99"],
+    ]
+
+
 @pytest.mark.parametrize("script", NEED_A_GPU)
 def test_without_a_gpu_it_says_what_it_needs(
     script: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
