@@ -35,7 +35,7 @@ REDUCTIONS = frozenset(
     sum mean amax amin max min var std norm argmax argmin prod all any logsumexp linalg_vector_norm linalg_norm
     cross_entropy_loss frobenius_norm var_mean std_mean cumsum cumprod logcumsumexp adaptive_avg_pool1d
     adaptive_avg_pool2d adaptive_avg_pool3d mse_loss l1_loss smooth_l1_loss huber_loss kl_div cosine_similarity topk
-    sort aminmax median cosine_embedding_loss triplet_margin_loss hinge_embedding_loss pairwise_distance
+    sort aminmax median cosine_embedding_loss triplet_margin_loss hinge_embedding_loss pairwise_distance histc bincount
     """.split()  # noqa: SIM905
 )
 ELEMENTWISE = frozenset(
@@ -48,7 +48,8 @@ ELEMENTWISE = frozenset(
     roll flip logaddexp hypot trunc isnan isinf isfinite tanhshrink softshrink hardshrink threshold pixel_shuffle
     pixel_unshuffle channel_shuffle repeat repeat_interleave tile nan_to_num float half bfloat16 double int long
     bool conj_physical complex polar sgn binary_cross_entropy bce_with_logits multiply divide subtract negative
-    absolute clip greater less greater_equal less_equal not_equal fix
+    absolute clip greater less greater_equal less_equal not_equal fix __and__ __or__ __xor__ bitwise_xor logical_xor
+    diff
     """.split()  # noqa: SIM905
 )
 SOFTMAX = {"softmax", "_softmax", "log_softmax", "_log_softmax", "_safe_softmax"}
