@@ -113,10 +113,11 @@ def print_verdict(result: Ranking) -> None:
 
 
 def as_fast(result: Ranking) -> str:
-    """How many others the model cannot tell from the best."""
+    """How many others the model cannot tell from the best: some may look faster by less than it knows."""
     if not result.ties:
         return ""
-    return "; 1 other is as fast" if result.ties == 1 else f"; {result.ties} others are as fast"
+    others = "1 other is" if result.ties == 1 else f"{result.ties} others are"
+    return f"; {others} within {SAME - 1:.0%}"
 
 
 def print_short(result: Ranking, command: str) -> None:

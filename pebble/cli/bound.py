@@ -163,13 +163,21 @@ def _short(result: Bound) -> None:
         say(f"upper bound  {upper['elements']:,} elements, {format_bytes(upper['bytes'])}: a legal schedule is known")
         say(f"gap          {format_ratio(document['gap'])}{_with_state(result)}")
     if separate is not None:
-        say(f"separate     {_counted(result.separate, separate)} if every intermediate goes through memory: proved")
+        say(f"separate     {_separate(result, separate)}: proved")
     if result.timed is not None and result.timed.floor.parts:
         _short_floor(result.timed.floor)
     refuted = [bound["name"] for bound in document["published"] if bound["status"] == "refuted_here"]
     if refuted:
         say(f"published    {', '.join(refuted)}: REFUTED here")
     say("more         the proof, the schedule, other capacities and published bounds with --explain")
+
+
+def _separate(result: Bound, separate: dict[str, Any]) -> str:
+    """The least of kernels one after the other."""
+    if result.parts:
+        least = format_bytes(sum(part["alone_bytes"] for part in result.parts))
+        return f"{least} if its parts hand nothing on: {', '.join(part['name'] for part in result.parts)}"
+    return f"{_counted(result.separate, separate)} if every intermediate goes through memory"
 
 
 def _short_floor(floor: TimeFloor) -> None:
@@ -220,10 +228,7 @@ def _explain(result: Bound) -> None:
         say("upper bound  none: no schedule of ours covers this case")
     if separate is not None:
         over = format_ratio(document["separate_over_fused_bound"])
-        say(
-            f"separate     {_counted(result.separate, separate)}: the least when every "
-            f"intermediate goes through memory; over the lower bound {over}"
-        )
+        say(f"separate     {_separate(result, separate)}: the least then; over the lower bound {over}")
     if result.parts:
         _parts(result)
     for other in document["other_capacities"]:

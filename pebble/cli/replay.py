@@ -60,9 +60,9 @@ def run(args: argparse.Namespace) -> int:
         say(str(spec.illegal))
     else:
         played = spec.played
-        say(
-            f"legal        costs {shown(spec.cost)}: {played.loads} loaded, {played.stores} stored; holds {played.peak}"
-        )
+        copied = sum(sm.copies for sm in played.per_sm)
+        moved = f"{played.loads} loaded, {played.stores} stored" + (f", {copied} copied" if copied else "")
+        say(f"legal        costs {shown(spec.cost)}: {moved}; holds {played.peak}")
     proof = "compulsory bound" if spec.solved is None else ", ".join(spec.solved.proof)
     say(f"lower bound  {shown(spec.lower_bound)} ({proof}): no pebbling costs less")
     if spec.optimal:

@@ -223,6 +223,7 @@ def _print_orders(result: Timing, ranking: Ranking, unit: _Unit, short: bool) ->
     for timed in result.orders:
         again, t = timed.sustained, timed.time
         over = format_ratio(timed.ranked_seconds / result.floor.seconds, ".2f")  # what they are ranked by, as `compare`
+        over += " alone" * (often_too and again is None)
         often = ("-" if again is None else f"{again.total_joules:.3g}", unit(t.seconds)) if often_too else ()
         takes = ("-" if often_too and again is None else unit(timed.ranked_seconds), over, *often)
         rows.setdefault((*takes, *unit.sums(t), _binds(t)), []).append(timed.order)

@@ -12,7 +12,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from pebble.counters.datatypes import TENSOR_AT_WORK
+from pebble.counters.datatypes import TENSOR_AT_WORK, tensor_operations
 from pebble.counters.names import Operation, kind_of
 from pebble.counters.profile import MeasuredLaunch, Profile
 from pebble.counters.shapes import multiply_adds
@@ -47,8 +47,9 @@ def computes(launch: MeasuredLaunch) -> Operation:
 def critical_kernel(launches: Sequence[MeasuredLaunch]) -> Critical:
     """The launch that matters most.
 
-    The one that keeps the tensor pipe busy longest; where none does, products, networks and attention come before the
-    rest, then FMA instructions, time and stored sectors decide, each where the report has it for all.
+    The one that keeps the tensor pipe busy longest, or does most operations on it; where none does, products, networks
+    and attention come before the rest, then FMA instructions, time and stored sectors decide, each where the report has
+    it for all.
     """
 
     def of_all(key: str, among: Sequence[MeasuredLaunch]) -> list[float] | None:
@@ -66,6 +67,10 @@ def critical_kernel(launches: Sequence[MeasuredLaunch]) -> Critical:
     if busy and tensor is not None:
         work = [percent * took for percent, took in zip(tensor, time, strict=True)] if time else tensor
         return Critical(among[work.index(max(work))], "the tensor pipe is busy longest in it")
+    on_tensor_cores = [sum(tensor_operations(launch).values()) for launch in launches]
+    if not busy and max(on_tensor_cores) > 0:
+        most = launches[on_tensor_cores.index(max(on_tensor_cores))]
+        return Critical(most, "most operations on tensor cores")
     for key, why in (
         (_FMA, "most FMA instructions"),
         ("time_nanoseconds", "longest"),

@@ -374,6 +374,10 @@ class KernelFamily(Family[W], Generic[W, S]):
         """SMs that read each other's shared memories under a schedule."""
         return 1
 
+    def clusters(self, workload: W, schedule: S | OwnSchedule, config: KernelConfig) -> tuple[int, int]:
+        """Such clusters that the chip has, and how many a band of a schedule has tile rows for."""
+        return 1, 1
+
     def simulate(self, workload: W, schedule: S | OwnSchedule, config: KernelConfig, residual: bool = False) -> Traffic:
         """What one schedule moves; errors as for `trace`."""
         trace = self.trace(workload, schedule, config, residual)

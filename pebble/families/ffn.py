@@ -139,6 +139,10 @@ class FfnFamily(KernelFamily[Ffn, FfnSchedule]):
             return 0
         return kept_bytes(FfnKernel(workload, config.tile), cast(FfnSchedule, schedule), config.wave_blocks)
 
+    def clusters(self, workload: Ffn, schedule: FfnSchedule | OwnSchedule, config: KernelConfig) -> tuple[int, int]:
+        rows = min(cast(FfnSchedule, schedule).band, FfnKernel(workload, config.tile).rows)
+        return max(1, config.wave_blocks // self.cluster(schedule)), rows
+
     def cluster(self, schedule: FfnSchedule | OwnSchedule) -> int:
         return sum(schedule.shares) if isinstance(schedule, FfnSchedule) and schedule.dsmem else 1
 

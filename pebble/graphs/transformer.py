@@ -16,6 +16,7 @@ from pebble.workloads import Attention, Ffn, Gemm, Workload, check_dimension, el
 from pebble.workloads.named import MIXTURES, ModelShape, model_layers
 
 _ID = 4  # bytes of the number of a token
+_GPT2_POSITIONS = 1024  # that it has learned
 
 
 def forward_pass(
@@ -61,6 +62,8 @@ def forward_pass(
     sequences = 1 if batch is None else check_dimension("batch", batch)
     if keys < rows:
         raise InputError(f"context: got {keys}, expected at least the {rows} tokens, which it includes.")
+    if model.startswith("gpt2") and keys > _GPT2_POSITIONS:
+        raise InputError(f"context: got {keys}, expected at most {_GPT2_POSITIONS}: {model} has no more positions.")
     element_bytes(dtype)
     size = f"tokens={rows} context={keys} batch={sequences} {dtype}"
     return _Pass(f"{model} ({size})", model, shape, rows, keys, sequences, dtype).graph()

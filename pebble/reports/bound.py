@@ -140,6 +140,16 @@ class Bound(Report):
         return results
 
     @property
+    def separate_ratio(self) -> float | None:
+        """The least of kernels by themselves over the bound, in what the bound is counted in; None without any."""
+        if self.separate is None:
+            return None
+        if self.parts:
+            return float(sum(part["alone_bytes"] for part in self.parts) / self.lower.bytes)
+        in_values = self.capacity.memory is None
+        return self.separate.elements / self.lower.elements if in_values else self.separate.bytes / self.lower.bytes
+
+    @property
     def published(self) -> list[dict[str, Any]]:
         """Each published bound, and what it is worth here."""
         # without a schedule nothing is refuted: any number may still be a bound
@@ -190,7 +200,7 @@ class Bound(Report):
             }
         if self.separate is not None:
             result["separate_kernels_bound"] = self.separate.to_json()
-            result["separate_over_fused_bound"] = self.separate.elements / self.lower.elements
+            result["separate_over_fused_bound"] = self.separate_ratio
         if self.timed is not None:
             result |= self.timed.to_json(self.verdict)
         if self.parts:

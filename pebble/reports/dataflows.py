@@ -137,7 +137,7 @@ class DataflowComparison(Report):
         if machine.get("dram_bandwidth") is None:
             notes.append("the width off chip is not known, so the dataflow with the least bytes off chip is the first")
         if getattr(self.workload, "causal", False):
-            notes.append("of a causal mask dataflows leave nothing out, bounds and operations do")
+            notes.append("dataflows do what the causal mask hides, in bytes, time and joules; bounds and floor do not")
         if machine.network and machine.get("energy.network") is None and "copies" not in self.table.prices:
             notes.append("energy leaves out the network: neither table nor machine file has its price")
         notes.append(f"energy is an estimate by table {self.table.key} ({self.table.name}), not a bound")

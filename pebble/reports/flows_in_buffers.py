@@ -33,11 +33,14 @@ class FlowInBuffers(OnSms):
         Whether a shared buffer is what is outside of the cores; else off-chip memory is.
     value_bytes : int
         Of the narrowest value.
+    idle_work : float
+        Multiply-adds of the dataflow, which leaves out nothing that a mask hides, over those of the workload.
     """
 
     flow: Flow
     shared: bool
     value_bytes: int
+    idle_work: float = 1.0
 
     @property
     def name(self) -> str:
@@ -81,8 +84,8 @@ class FlowInBuffers(OnSms):
 
     @property
     def imbalance(self) -> float:
-        """Work of the busiest core over the mean, minus 1."""
-        return self.flow.moved.work - 1
+        """Work of the busiest core over the mean of what must be done, minus 1; with a mask that at most."""
+        return self.flow.moved.work * self.idle_work - 1
 
     def cost_bytes(self, omega: Fraction) -> Fraction:
         """Loads + stores + omega * hops, in bytes."""
@@ -119,4 +122,5 @@ def flows_in_buffers(
         flows = family_of(workload).dataflows(workload, cores, widths, cost)
     except InputError:
         return []
-    return [FlowInBuffers(flow, cores.shared > 0, workload.narrowest_bytes) for flow in flows]
+    idle = workload.unmasked_flops / workload.flops
+    return [FlowInBuffers(flow, cores.shared > 0, workload.narrowest_bytes, idle) for flow in flows]

@@ -43,7 +43,9 @@ class HandOver:
     break_even : float or None
         Copies per second, in bytes, at which both take as long; None where it loses at any.
     joules, other_joules : float or None
-        By measured prices of bytes and operations; None on another kind of chip.
+        By measured prices of bytes and operations, what is drawn in any case left out; None on another kind of chip.
+    clusters, idle_clusters : int
+        Clusters of the chip, and those that a band has no tile row for.
     """
 
     schedule: str
@@ -59,6 +61,8 @@ class HandOver:
     break_even: float | None
     joules: float | None
     other_joules: float | None
+    clusters: int
+    idle_clusters: int
 
     def to_json(self) -> dict[str, Any]:
         """Plain data for ``--json``."""
@@ -76,13 +80,15 @@ class HandOver:
             "break_even_bytes_per_second": self.break_even,
             "joules": self.joules,
             "beside_joules": self.other_joules,
+            "clusters": self.clusters,
+            "idle_clusters": self.idle_clusters,
         }
 
     def __str__(self) -> str:
         text = (
             f"{self.schedule}: {format_bytes(self.copied_bytes)} from SM to SM at {self.copies_per_second / 1e12:.2f} "
-            f"TB/s, by the model; {self.other} takes {self.other_seconds * 1e3:.3f} ms, this {self.seconds * 1e3:.3f}, "
-            f"with copies for free {self.free_seconds * 1e3:.3f}"
+            f"TB/s at best, by the model; {self.other} takes {self.other_seconds * 1e3:.3f} ms, this "
+            f"{self.seconds * 1e3:.3f}, with copies for free {self.free_seconds * 1e3:.3f}"
         )
         if self.seconds <= self.other_seconds:
             text += ": it pays"
@@ -92,7 +98,10 @@ class HandOver:
             wider = format_ratio(self.break_even / self.copies_per_second, ".2f")
             text += f": it would pay with {wider} times the copies in a second"
         if self.joules is not None and self.other_joules is not None:
-            text += f"; {self.joules:.3g} J beside {self.other_joules:.3g}"
+            text += f"; by table {TABLE}, of what moves and multiplies alone, {self.joules:.3g} J beside "
+            text += f"{self.other_joules:.3g}"
+        if self.idle_clusters:
+            text += f"; its band has no tile row for {self.idle_clusters} of {self.clusters} clusters"
         return text
 
 
@@ -148,9 +157,12 @@ def hand_over(
     family, config, machine = kernel_family(workload), kernel.config, kernel.target.machine
     assert machine is not None
     program, time = family.program(workload, schedule, config), times[schedule.name]
+    assert time.counts is not None
+    written = rates.with_writes(time.counts.written_share)
 
     def at(copies: float) -> float:
-        return modelled_time(program, config, replace(rates, copies=copies), [time.dram_bytes, 0]).seconds
+        """What it takes with that rate of copies; its bytes are simulated once, and booked as `modelled_time` does."""
+        return modelled_time(program, config, replace(written, copies=copies), [0, time.dram_bytes]).seconds
 
     free, wanted, least = at(math.inf), times[other].seconds, None
     if free < wanted:
@@ -167,6 +179,7 @@ def hand_over(
             for each, copied in ((time, program.copied_bytes), (times[other], 0))
         ]
     all_sms = machine.sms * 1e9
+    clusters, rows = family.clusters(workload, schedule, config)
     return HandOver(
         schedule.name,
         other,
@@ -179,5 +192,8 @@ def hand_over(
         free,
         wanted,
         None if least is None else least * all_sms,
-        *joules,
+        joules[0],
+        joules[1],
+        clusters,
+        max(0, clusters - rows),
     )

@@ -212,7 +212,7 @@ def estimate_on_cores(table: EnergyTable, machine: Machine, workload: Workload, 
         "shared_buffer": ("l2", moved.shared),
         "network": ("copies", moved.hop_bytes),
         "scratchpad": ("shared", 2 * moved.into_cores(buffer)),
-        workload.dtype: (f"operations.{workload.dtype}", workload.flops),
+        workload.dtype: (f"operations.{workload.dtype}", workload.unmasked_flops),
     }
     result = {}
     for level, (key, amount) in amounts.items():

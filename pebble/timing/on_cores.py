@@ -145,7 +145,7 @@ def _rates(machine: Machine, workload: Workload) -> dict[str, float]:
 
 def _seconds(rates: Mapping[str, float], workload: Workload, moved: Moved) -> dict[str, float]:
     amounts = {
-        "operations": moved.work * moved.share * workload.flops,
+        "operations": moved.work * moved.share * workload.unmasked_flops,
         "off_chip": moved.off_chip,
         "shared": moved.shared,
         "network": moved.hop_bytes,

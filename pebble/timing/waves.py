@@ -93,6 +93,11 @@ def modelled_time(
     if dram_bytes is not None and len(known) != len(program.groups):
         raise InputError(f"dram_bytes: got {len(of_groups)} numbers, expected one a kernel, {len(program.groups)}.")
     free = config.execution.is_asynchronous or len(program.groups) > 1 or bool(program.clocks)
+    if free and any(group.flags for group in program.groups):
+        raise InputError(
+            f"--execution: got {config.execution.name} with a schedule whose blocks wait for flags, expected "
+            "waves, where flags have a time."
+        )
     alone = len(program.groups) == 1 and not program.clocks
     part = sampled(program, most_lines) if alone and most_lines is not None and dram_bytes is None else None
     of_waves: list[float] | None = None

@@ -64,6 +64,10 @@ class SoftmaxWorkload(Workload):
         """Elementary products of both products over the pairs that are seen."""
         return self.batch * self.heads * self.pairs_per_head * sum(self.columns)
 
+    @property
+    def unmasked_flops(self) -> int:
+        return 2 * self.batch * self.heads * self.queries * self.keys * sum(self.columns)
+
 
 class SharedHeads(SoftmaxWorkload):
     """Query heads that share key/value heads in equal groups.

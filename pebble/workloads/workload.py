@@ -205,6 +205,11 @@ class Workload(ABC):
         return 2 * self.multiply_adds
 
     @property
+    def unmasked_flops(self) -> int:
+        """The same of a kernel that leaves nothing out of what a mask hides."""
+        return self.flops
+
+    @property
     def in_bytes(self) -> int:
         """Bytes of one value of an input or an intermediate."""
         return element_bytes(self.dtype)

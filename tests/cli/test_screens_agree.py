@@ -34,7 +34,7 @@ def test_advise_compare_and_time(
     advised, compared, timed = (
         screen(f"{command} {case}", capsys, monkeypatch) for command in ("advise", "compare", "time")
     )
-    fast = [re.findall(r"; (\d+ others? (?:is|are) as fast)", text) for text in (compared, timed)]
+    fast = [re.findall(r"; (\d+ others? (?:is|are) within 1%)", text) for text in (compared, timed)]
     assert fast[0] == fast[1]
     used = re.findall(r"use (\S+): .*?modelled", compared) + re.findall(r"timed with tile \S+: ([^,\s]+),", timed)
     assert len(used) == 2 and used[0] == used[1]

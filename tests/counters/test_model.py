@@ -12,6 +12,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+import pebble
 from pebble.cli import main
 from pebble.counters import Profile
 from pebble.counters.architecture import architectures
@@ -85,6 +86,12 @@ def test_measured_passes(name, tokens, layers, hidden, inside, heads, keys, dim,
     assert (found.heads, found.key_heads, found.dim) == (heads, keys, dim)
     assert best.vocabulary == pytest.approx(vocabulary, rel=0.005 if name == "gpt2" else 1e-9)
     assert best.off < 0.02 and result.data_type.types == (("fp32",) if name == "gpt2" else ("bf16",))
+
+
+def test_the_critical_kernel_of_a_pass_is_a_product_on_tensor_cores():
+    for name, kernel in (("llama-2-13b-512", "nvjet_sm90_tst_256x128"), ("llama-3-8b-1024", "nvjet_sm90_tst_320x128")):
+        critical = pebble.ncu(REAL / f"{name}.csv").critical
+        assert kernel in critical.launch.kernel and critical.why == "most operations on tensor cores"
 
 
 def test_columns_of_tiles_that_end_inside_sectors_and_of_whole_clusters():

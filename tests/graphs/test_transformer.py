@@ -84,7 +84,7 @@ def test_a_decode_step_of_a_model_is_its_layers() -> None:
 
 @pytest.mark.parametrize("model", [name for name in model_names() if name not in MIXTURES])
 def test_no_floor_is_above_that_of_single_kernels(model: str) -> None:
-    for sizes in ({"tokens": 4096}, {"context": 1024, "batch": 4}):
+    for sizes in ({"tokens": 1024 if model.startswith("gpt2") else 4096}, {"context": 1024, "batch": 4}):
         result = pebble.audit(model, gpu="h100-sxm5-80gb", **sizes)
         assert 0 < result.compulsory_bytes <= result.floor_bytes <= result.alone_bytes
         assert result.floor_seconds <= result.alone_seconds

@@ -200,7 +200,10 @@ def test_a_part_of_a_workload_has_its_share_of_the_operations() -> None:
     assert cost(few)[1] < cost(more)[1]  # so small a part takes as long as its bytes
 
 
-def test_a_row_that_goes_no_way_of_known_width_has_no_time(capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_row_that_goes_no_way_of_known_width_has_no_time(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COLUMNS", "100")
     assert main(["time", "gemm", "-m", "1", "-n", "1", "-k", "16", "--gpu", "graphcore-gc200"]) == 0
     rows = re.findall(r"^\S+-stationary .*", capsys.readouterr().out, re.MULTILINE)
     assert len(rows) == 3 and sum(" - " in row for row in rows) == 2
@@ -261,7 +264,10 @@ def test_the_steps_of_a_dataflow_add_up_to_what_it_moves(name: str, workload: An
 
 
 @pytest.mark.parametrize("command", ["compare", "time"])
-def test_explain_tells_the_steps(command: str, capsys: pytest.CaptureFixture[str]) -> None:
+def test_explain_tells_the_steps(
+    command: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COLUMNS", "100")
     asked = "gemm -m 4096 -n 4096 -k 4096 --gpu tenstorrent-n150"
     words = [command, *asked.split()]
     for more, count in (([], 0), (["--explain"], 1), (["--explain", "--all"], 3)):
@@ -335,3 +341,15 @@ def test_its_document_and_figure(tmp_path: Path, capsys: pytest.CaptureFixture[s
     assert Path(figure).stat().st_size > 1000
     assert main(["machines", "google-tpu-v4"]) == 0
     assert "scratchpads under explicit control" in capsys.readouterr().out
+
+
+def test_what_a_mask_hides_takes_its_time_and_is_no_balanced_schedule() -> None:
+    """Causal attention of one head: dataflows do all pairs, twice the multiply-adds that the floor counts."""
+    causal = pebble.Attention(8192, 8192, 128, causal=True)
+    masked, whole = (
+        pebble.compare(workload, gpu="google-tpu-v4") for workload in (causal, pebble.Attention(8192, 8192, 128))
+    )
+    for row, other in zip(masked.rows(), whole.rows(), strict=True):
+        assert row["operations_ms"] == other["operations_ms"] >= 1.99 * masked.floor.seconds * 1e3
+    rows = pebble.compare(causal, gpu="tenstorrent-n150", buffers="connected").rows()
+    assert all(row["imbalance"] > 0.9 for row in rows if row["name"] != "best balanced")

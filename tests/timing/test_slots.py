@@ -128,6 +128,17 @@ def test_a_second_product_waits_for_the_bands_of_the_first(shares: str, expected
     assert time.seconds * 1e9 == pytest.approx(expected)
 
 
+def test_flags_have_no_time_where_blocks_run_free() -> None:
+    with pytest.raises(InputError, match="wait for flags, expected waves"):
+        pebble.time(CHAIN, "row-fused-2-flags", gpu="h100-sxm5-80gb", execution="free")
+
+
+def test_a_band_too_low_for_all_clusters_is_told() -> None:
+    result = pebble.time(Ffn(2048, 512, 512), f"separate:row,{HANDED}", gpu="h100-sxm5-80gb", tile="64x64x64", stages=2)
+    (handed,) = result.handed_over
+    assert (handed.clusters, handed.idle_clusters) == (66, 64) and "64 of 66 clusters" in str(handed)
+
+
 def test_each_product_keeps_a_slot() -> None:
     ffn, config = Ffn(1024, 512, 512), config_of(4, tile=TileShape(128, 128, 64))
     family = kernel_family(ffn)
@@ -184,6 +195,8 @@ def test_the_break_even_is_where_both_take_as_long() -> None:
     rates = sustained_rates(kernel.target.machine, "bf16")
     program = family.program(CHAIN, schedule, kernel.config)
     time = modelled_time(program, kernel.config, rates)
+    same = hand_over(CHAIN, schedule, kernel, rates, {HANDED: time, other: time}, other)  # at its own rate it ties
+    assert same.free_seconds <= time.seconds and same.break_even == pytest.approx(same.copies_per_second, rel=0.02)
     slower = replace(time, seconds=1.5 * time.seconds)
     result = hand_over(CHAIN, schedule, kernel, rates, {HANDED: time, other: slower}, other)
     assert result.break_even is not None and result.break_even < result.copies_per_second

@@ -126,7 +126,8 @@ def product_sms(game: Game, first: int, second: int) -> tuple[int, ...]:
     place = places(game)
     if place is None or {p.second for p in place} != {0, 1} or not one_after_the_other(game, place):
         raise InputError(
-            "--split: got a game of one product, expected a chain of two, such as ffn, gated-ffn or attention."
+            "--split: got a game whose values are not those of two products in a row, expected ffn (--gated too) or "
+            "attention, played in-place."
         )
     masks = (1 << first) - 1, ((1 << second) - 1) << first
     return tuple(masks[p.second] for p in place)
