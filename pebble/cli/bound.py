@@ -231,13 +231,13 @@ def _explain(result: Bound) -> None:
         say(f"separate     {_separate(result, separate)}: the least then; over the lower bound {over}")
     if result.parts:
         _parts(result)
-    for other in document["other_capacities"]:
+    for other, (_, known) in zip(document["other_capacities"], result.others, strict=True):
         bound = other["lower_bound"]
         memory = other["capacity"]["detail"].removeprefix("one explicitly managed memory of ")
         beyond = "; real kernels also hold values on the SMs and may go below this"
         if bound["bytes"] <= result.lower.bytes:
             beyond = "; more memory does not lower it"
-        say(f"for a memory of {memory}: {bound['elements']:,} elements, {format_bytes(bound['bytes'])}{beyond}")
+        say(f"for a memory of {memory}: {_counted(known, bound)}{beyond}")
     if result.timed is not None:
         print()
         print_floor(result.timed.floor, result.verdict, workload.dtype)
