@@ -435,7 +435,7 @@ def test_what_is_not_known_is_one_sentence() -> None:
         ("gemm-backward", dict.fromkeys("mnk", 1)),
     ):
         alone = pebble.solve(name, capacity=5, buffers="sm-local", sms=2, time_limit=20, **sizes)
-        with pytest.raises(InputError, match="expected a chain of two"):
+        with pytest.raises(InputError, match="not those of two products in a row"):
             pebble.solve(name, capacity=5, buffers="sm-local", sms=2, split="1:1", **sizes)
         assert alone.result.status == "optimal"  # by the general theorems: none of these is about several memories
     with pytest.raises(InputError, match="no kernel of gemm-backward is simulated"):

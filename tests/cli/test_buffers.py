@@ -174,7 +174,7 @@ def test_solve(capsys: pytest.CaptureFixture[str]) -> None:
         (("--buffers", "sm-local", "--tasks-per-sm", "1"), 2, "at least 2"),
         (("--buffers", "sm-local", "--capacity", "2"), 4, "at least 3"),
         (("--split", "1:1"), 2, "--buffers"),
-        (("--buffers", "sm-local", "--split", "1:1"), 2, "one product"),
+        (("--buffers", "sm-local", "--split", "1:1"), 2, "two products in a row"),
         (("--buffers", "pooled", "--split", "1:1"), 2, "one memory"),
         (("--buffers", "sm-local", "--split", "2"), 2, "such as 2:1"),
         (("--buffers", "sm-local", "--split", "2:x"), 2, "whole number"),

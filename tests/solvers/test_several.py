@@ -197,7 +197,7 @@ def test_the_referee_refuses_a_task_elsewhere() -> None:
     with pytest.raises(IllegalMoveError, match="may not do it") as error:
         replay(placed, result.pebbling)
     assert error.value.rule == "not-allowed"
-    with pytest.raises(InputError, match="a game of one product"):
+    with pytest.raises(InputError, match="not those of two products in a row"):
         product_sms(Game.from_dag(gemm_dag(2, 2, 2)), 1, 1)
     with pytest.raises(InputError, match="no memory may do"):
         dataclasses.replace(game, allowed=tuple(0 for _ in game.tasks))
