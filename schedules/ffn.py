@@ -30,7 +30,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pebble.errors import InputError, UnknownNameError, check_text
-from pebble.schedules.kernel import Product, TableKernel, Work
+from pebble.schedules.kernel import InClusters, Product, TableKernel, Work
 from pebble.schedules.orders import ALL_ORDERS, OrderParams, parse_order
 from pebble.schedules.tables.table import Blocks, Launch, TileTable
 from pebble.schedules.tile import Tiles, TileShape, joins_tiles, product_bytes
@@ -349,15 +349,16 @@ def ffn_groups(kernel: FfnKernel, schedule: FfnSchedule, wave_blocks: int) -> li
     ]
 
 
-def kept_bytes(kernel: FfnKernel, schedule: FfnSchedule, slots: int) -> int:
-    """What an SM of a cluster keeps of H where it is handed over from there: its part of a band's tile rows.
+def in_clusters(kernel: FfnKernel, schedule: FfnSchedule, slots: int) -> InClusters:
+    """Of a schedule that hands H over in clusters, each of which has its part of a band's tile rows.
 
     Examples
     --------
     >>> kernel = FfnKernel(Ffn(1024, 2048, 2048), TileShape(128, 256, 64))
-    >>> kept_bytes(kernel, parse_ffn_schedule("interleaved-8-8:8-dsmem"), 132)
-    32768
+    >>> in_clusters(kernel, parse_ffn_schedule("interleaved-8-8:8-dsmem"), 132)
+    InClusters(sms=16, kept_bytes=32768, clusters=8, busy=8)
     """
-    cluster = sum(schedule.shares)
-    rows = ceil_div(min(schedule.band, kernel.rows), max(1, slots // cluster))
-    return ceil_div(rows * kernel.tile.bm * kernel.ffn.hidden * kernel.ffn.in_bytes, cluster)
+    sms, band = sum(schedule.shares), min(schedule.band, kernel.rows)
+    clusters = max(1, slots // sms)
+    kept = ceil_div(ceil_div(band, clusters) * kernel.tile.bm * kernel.ffn.hidden * kernel.ffn.in_bytes, sms)
+    return InClusters(sms, kept, clusters, min(band, clusters))

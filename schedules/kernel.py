@@ -78,6 +78,25 @@ KERNELS: dict[str, type[TableKernel]] = {}
 """The kernels by the word of their family; `pebble.schedules.tables.registry` has all of them."""
 
 
+class InClusters(NamedTuple):
+    """SMs that read an intermediate from each other's shared memories.
+
+    Attributes
+    ----------
+    sms : int
+        Of a cluster.
+    kept_bytes : int
+        What each keeps of the intermediate, beside its stages.
+    clusters, busy : int
+        On the chip, and of these such as a band has tile rows for.
+    """
+
+    sms: int
+    kept_bytes: int
+    clusters: int
+    busy: int
+
+
 class TableKernel(ABC):
     """The layout of a workload under a tile, and what its blocks do.
 

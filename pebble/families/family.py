@@ -21,7 +21,7 @@ from pebble.families.spaces.space import Space
 from pebble.models.kernel_fit import KernelNeeds
 from pebble.models.rates import LONG_STEPS, LONG_STEPS_ON_SM, drifts_far
 from pebble.schedules.execution import FREE, WAVES, Execution
-from pebble.schedules.kernel import TableKernel
+from pebble.schedules.kernel import InClusters, TableKernel
 from pebble.schedules.tables import Launch, TileTable
 from pebble.schedules.tables.own import OwnSchedule
 from pebble.schedules.tables.registry import KERNELS, named_table
@@ -366,17 +366,9 @@ class KernelFamily(Family[W], Generic[W, S]):
             return schedule.table(workload, launch, config.order_params)
         return named_table(workload, schedule, launch)
 
-    def kept_bytes(self, workload: W, schedule: S | OwnSchedule, config: KernelConfig) -> int:
-        """What each SM keeps of an intermediate in its shared memory under a schedule, beside its stages."""
-        return 0
-
-    def cluster(self, schedule: S | OwnSchedule) -> int:
-        """SMs that read each other's shared memories under a schedule."""
-        return 1
-
-    def clusters(self, workload: W, schedule: S | OwnSchedule, config: KernelConfig) -> tuple[int, int]:
-        """Such clusters that the chip has, and how many a band of a schedule has tile rows for."""
-        return 1, 1
+    def in_clusters(self, workload: W, schedule: S | OwnSchedule, config: KernelConfig) -> InClusters | None:
+        """Of a schedule whose SMs hand an intermediate on between them: in what clusters; of any other None."""
+        return None
 
     def simulate(self, workload: W, schedule: S | OwnSchedule, config: KernelConfig, residual: bool = False) -> Traffic:
         """What one schedule moves; errors as for `trace`."""

@@ -8,7 +8,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 from fractions import Fraction
-from typing import cast
 
 from pebble.bounds import Accounting, Chain, Formula, Grid, chain_uses
 from pebble.bounds.published import chain_formula
@@ -23,7 +22,8 @@ from pebble.schedules.explicit.dataflow import Cores, Flow
 from pebble.schedules.explicit.dataflow_search import Cost, ffn_flows
 from pebble.schedules.explicit.ffn import best_ffn_schedule
 from pebble.schedules.explicit.parallel_chain import best_ffn_on_sms
-from pebble.schedules.ffn import FfnKernel, FfnSchedule, all_ffn_schedules, ffn_groups, kept_bytes, parse_ffn_schedule
+from pebble.schedules.ffn import FfnKernel, FfnSchedule, all_ffn_schedules, ffn_groups, in_clusters, parse_ffn_schedule
+from pebble.schedules.kernel import InClusters
 from pebble.schedules.tables.own import OwnSchedule
 from pebble.schedules.tile import TileShape, cut_sides
 from pebble.simulation import KernelConfig
@@ -134,17 +134,12 @@ class FfnFamily(KernelFamily[Ffn, FfnSchedule]):
         kernel = FfnKernel(workload, config.tile, residual=residual)
         return Program(kernel.layout, ffn_groups(kernel, schedule, config.wave_blocks))
 
-    def kept_bytes(self, workload: Ffn, schedule: FfnSchedule | OwnSchedule, config: KernelConfig) -> int:
-        if self.cluster(schedule) == 1:
-            return 0
-        return kept_bytes(FfnKernel(workload, config.tile), cast(FfnSchedule, schedule), config.wave_blocks)
-
-    def clusters(self, workload: Ffn, schedule: FfnSchedule | OwnSchedule, config: KernelConfig) -> tuple[int, int]:
-        rows = min(cast(FfnSchedule, schedule).band, FfnKernel(workload, config.tile).rows)
-        return max(1, config.wave_blocks // self.cluster(schedule)), rows
-
-    def cluster(self, schedule: FfnSchedule | OwnSchedule) -> int:
-        return sum(schedule.shares) if isinstance(schedule, FfnSchedule) and schedule.dsmem else 1
+    def in_clusters(
+        self, workload: Ffn, schedule: FfnSchedule | OwnSchedule, config: KernelConfig
+    ) -> InClusters | None:
+        if not (isinstance(schedule, FfnSchedule) and schedule.dsmem):
+            return None
+        return in_clusters(FfnKernel(workload, config.tile), schedule, config.wave_blocks)
 
     def loops(self, workload: Ffn, tile: TileShape) -> Sequence[tuple[int, int]]:
         down = ceil_div(workload.tokens, tile.bm)

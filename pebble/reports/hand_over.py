@@ -118,8 +118,8 @@ def check_room(workload: Workload, kernel: SimulatedKernel, schedules: Sequence[
     family, config, machine = kernel_family(workload), kernel.config, kernel.target.machine
     most = 0
     for schedule in schedules:
-        cluster = family.cluster(schedule)
-        if cluster == 1:
+        clusters = family.in_clusters(workload, schedule, config)
+        if clusters is None:
             continue
         assert machine is not None
         if machine.cluster_blocks < 2 or machine.get("dsmem_bandwidth") is None:
@@ -127,12 +127,12 @@ def check_room(workload: Workload, kernel: SimulatedKernel, schedules: Sequence[
                 f"schedule {schedule.name}: got {machine.name}, expected a chip whose SMs read each other's shared "
                 "memory at a known rate, such as --gpu h100-sxm5-80gb."
             )
-        if cluster > machine.cluster_blocks:
+        if clusters.sms > machine.cluster_blocks:
             raise InputError(
-                f"schedule {schedule.name}: got clusters of {cluster} SMs, expected at most {machine.cluster_blocks}; "
-                "or leave -dsmem out, and H goes through L2."
+                f"schedule {schedule.name}: got clusters of {clusters.sms} SMs, expected at most "
+                f"{machine.cluster_blocks}; or leave -dsmem out, and H goes through L2."
             )
-        kept, free = family.kept_bytes(workload, schedule, config), free_bytes(kernel)
+        kept, free = clusters.kept_bytes, free_bytes(kernel)
         if kept > free and not allow:
             raise InputError(
                 f"schedule {schedule.name}: each SM would keep {format_capacity(kept)} of H and has "
@@ -179,12 +179,13 @@ def hand_over(
             for each, copied in ((time, program.copied_bytes), (times[other], 0))
         ]
     all_sms = machine.sms * 1e9
-    clusters, rows = family.clusters(workload, schedule, config)
+    clusters = family.in_clusters(workload, schedule, config)
+    assert clusters is not None
     return HandOver(
         schedule.name,
         other,
-        family.cluster(schedule),
-        family.kept_bytes(workload, schedule, config),
+        clusters.sms,
+        clusters.kept_bytes,
         free_bytes(kernel),
         program.copied_bytes,
         rates.copies * all_sms,
@@ -194,6 +195,6 @@ def hand_over(
         None if least is None else least * all_sms,
         joules[0],
         joules[1],
-        clusters,
-        max(0, clusters - rows),
+        clusters.clusters,
+        clusters.clusters - clusters.busy,
     )

@@ -336,7 +336,7 @@ def time_schedules(
     notes = (*time_notes(workload), *cut, *promoted, how, *said, *family.notes(residual))
     chosen = next(item for item in named_orders if item.name == orders[0].order)
     programs = _programs(workload, chosen, kernel, rates, power, orders[0])
-    copying = {item.name: item for item in named_orders if family.cluster(item) > 1}
+    copying = {item.name: item for item in named_orders if family.in_clusters(workload, item, kernel.config)}
     times = {order.order: order.time for order in orders}
     others = [name for name in times if name not in copying]
     least = min(others, key=lambda name: times[name].seconds, default=None)
