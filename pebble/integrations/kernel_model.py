@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 from pebble.errors import PebbleError
 from pebble.families import KernelFamily, kernel_family
 from pebble.families.spaces.candidate import Candidate
+from pebble.integrations.block_a_tile import Chip, Kernel, chosen, modelled_seconds
 from pebble.models.kernel_fit import most_blocks, warp_threads
 from pebble.models.machine import Machine, load_machine, machine_names
 from pebble.schedules.execution import WAVES
@@ -21,6 +22,7 @@ from pebble.timing.power import power_of
 from pebble.timing.sustained import Rates, sustained_rates
 from pebble.tuning.advisors.coarse import coarse_seconds, quick_look
 from pebble.units import ceil_div
+from pebble.workloads import Gemm
 from pebble.workloads.workload import Workload
 
 LOG = logging.getLogger("pebble")
@@ -127,6 +129,10 @@ class KernelTimes:
         assert self.rates is not None  # what is not known is refused here
 
     @cached_property
+    def _fits(self) -> dict[Launch, int]:
+        return {}
+
+    @cached_property
     def machine(self) -> Machine:
         """Its numbers."""
         return load_machine(self.gpu)
@@ -141,12 +147,24 @@ class KernelTimes:
         """Of the chip."""
         return sustained_rates(self.machine, self.workload.dtype)
 
+    @cached_property
+    def chip(self) -> Chip | None:
+        """Where the workload is a product and the chip is one on which kernels of a block a tile were measured."""
+        return Chip.of(self.machine, self.workload.dtype) if type(self.workload) is Gemm else None
+
+    def fitting(self, launch: Launch) -> int:
+        """Blocks that an SM can hold at once."""
+        code = launch._replace(schedule="")
+        if code not in self._fits:
+            needs = self.family.kernel_needs(self.workload, launch.tile, launch.stages)
+            fit = most_blocks(self.machine, replace(needs, threads=launch.warps * warp_threads(self.machine)))
+            self._fits[code] = fit.blocks_per_sm if fit.fits else 0
+        return self._fits[code]
+
     def at_once(self, launch: Launch) -> int:
         """Blocks that run on an SM; 0 for what an SM cannot hold."""
-        needs = self.family.kernel_needs(self.workload, launch.tile, launch.stages)
-        fit = most_blocks(self.machine, replace(needs, threads=launch.warps * warp_threads(self.machine)))
         blocks = max(work.blocks for work in self.family.kernel.work(self.workload, launch.tile))
-        return min(fit.blocks_per_sm, ceil_div(blocks, self.machine.sms)) if fit.fits else 0
+        return min(self.fitting(launch), ceil_div(blocks, self.machine.sms))
 
     def estimate(self, launch: Launch) -> float:
         """Seconds if it moved the compulsory bytes and nobody waited for them; infinite for what an SM cannot hold."""
@@ -158,8 +176,11 @@ class KernelTimes:
     def seconds(self, launch: Launch) -> float:
         """Seconds with the bytes that its order moves, where its family counts them; infinite as for `estimate`.
 
-        Cost: 1 to 3 ms.
+        Of a product on Hopper by `pebble.integrations.block_a_tile`. Cost: 1 to 3 ms.
         """
+        if self.chip is not None and (kernel := self._kernel(launch)) is not None:
+            assert isinstance(self.workload, Gemm)
+            return float(modelled_seconds(self.workload, [kernel], self.chip)[0]) if kernel.blocks else math.inf
         blocks = self.at_once(launch)
         if self.family.space is None or not blocks:
             return self.estimate(launch)
@@ -170,13 +191,25 @@ class KernelTimes:
         power = power_of(machine, self.workload.dtype, machine.sms)
         return quick_look(self.family, self.workload, plan, self.rates, power).ranked_seconds
 
-    def fastest(self, launches: Sequence[Launch], most: int) -> list[int]:
-        """Which of them to try, the fastest first; none that an SM cannot hold.
+    def _kernel(self, launch: Launch) -> Kernel | None:
+        """As `block_a_tile` has it; None in an order that it does not know."""
+        word, _, rows = launch.schedule.partition("-")
+        group = 1 if launch.schedule == "row" else int(rows) if word == "grouped" and rows.isdigit() else 0
+        return Kernel(launch.tile, launch.stages, launch.warps, group, self.fitting(launch)) if group else None
 
-        Each tile, stages and warps once, in its best order, as long as there are such: how a tile runs is known less
-        well than what its order moves. Of equal times those with more bytes on the way come first. What is slower than
-        ``most`` others at a glance is not looked at again.
+    def fastest(self, launches: Sequence[Launch], most: int) -> list[int]:
+        """Which of them to try, the first first; none that an SM cannot hold.
+
+        Of products on Hopper those of which one is likely to be about the fastest (`block_a_tile.chosen`). Of others
+        the fastest: each tile, stages and warps once, in its best order, as long as there are such, as how a tile runs
+        is known less well than what its order moves. Of equal times those with more bytes on the way come first. What
+        is slower than ``most`` others at a glance is not looked at again.
         """
+        if self.chip is not None:
+            kernels = [self._kernel(launch) for launch in launches]
+            if None not in kernels:
+                held = [(i, kernel) for i, kernel in enumerate(kernels) if kernel is not None and kernel.blocks]
+                return self._likely(*zip(*held, strict=True), most) if held else []
         estimates = [self.estimate(launch) for launch in launches]
         best: dict[Launch, tuple[float, int, int]] = {}
         others: list[tuple[float, int, int]] = []
@@ -191,6 +224,10 @@ class KernelTimes:
             best[kernel] = first
         result = sorted(best.values()) + sorted(others)
         return [i for seconds, _, i in result[:most] if seconds < math.inf]
+
+    def _likely(self, places: Sequence[int], kernels: Sequence[Kernel], most: int) -> list[int]:
+        assert self.chip is not None and isinstance(self.workload, Gemm)
+        return [places[i] for i in chosen(kernels, modelled_seconds(self.workload, kernels, self.chip), most)]
 
 
 def fastest_launches(gpu: str, workload: Workload, launches: Sequence[Launch], most: int) -> list[int] | None:
