@@ -36,8 +36,8 @@ _SMOOTH = 8.0  # how sharply the slowest resource alone counts
 _THROTTLED_NS = 1e5  # from about here on a launch feels the limit of power
 # errors of the model: their size, that of each kernel by itself, and by which they are less alike for twice the rows,
 # columns, depth, blocks of an SM, warps or group, or a stage more
-_OFF, _OFF_ALONE = 0.08, 0.01
-_DISTANCES = np.array((1.0, 1.0, 0.5, 1.0, 0.3, 0.15, 0.3)) / 4
+_OFF, _OFF_ALONE = 0.1, 0.02
+_DISTANCES = np.array((1.0, 1.0, 1.0, 1.0, 0.5, 0.05, 1.2)) / 4
 _CONSIDERED, _DRAWS, _MOST_LOST = 250, 300, 3.0
 
 
@@ -283,7 +283,7 @@ def modelled_seconds(product: Gemm, kernels: Sequence[Kernel], chip: Chip) -> Fl
     """
     constants, corrections = fitted()
     factors = [corrections.get(kernel.name, 1.0) for kernel in kernels]
-    return nanoseconds(constants, Cases.of(product, kernels, chip), chip) * np.array(factors) / 1e9
+    return np.asarray(nanoseconds(constants, Cases.of(product, kernels, chip), chip) * np.array(factors) / 1e9)
 
 
 @cache
@@ -318,6 +318,8 @@ def chosen(kernels: Sequence[Kernel], seconds: Sequence[float] | Floats, most: i
     >>> chosen(kernels, [1.0, 1.01, 1.02, 1.03], 2)
     [0, 2]
     """
+    if not kernels:
+        return []
     considered = sorted(range(len(kernels)), key=lambda i: seconds[i])[: max(_CONSIDERED, most)]
     words = np.log2([
         (k.tile.bm, k.tile.bn, k.tile.bk, k.blocks, k.warps, k.group, 2.0**k.stages)

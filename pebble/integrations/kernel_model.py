@@ -205,11 +205,13 @@ class KernelTimes:
         is known less well than what its order moves. Of equal times those with more bytes on the way come first. What
         is slower than ``most`` others at a glance is not looked at again.
         """
-        if self.chip is not None:
+        if self.chip is not None and isinstance(self.workload, Gemm):
             kernels = [self._kernel(launch) for launch in launches]
             if None not in kernels:
-                held = [(i, kernel) for i, kernel in enumerate(kernels) if kernel is not None and kernel.blocks]
-                return self._likely(*zip(*held, strict=True), most) if held else []
+                places = [i for i, kernel in enumerate(kernels) if kernel is not None and kernel.blocks]
+                held = [kernel for kernel in kernels if kernel is not None and kernel.blocks]
+                times = modelled_seconds(self.workload, held, self.chip) if held else ()
+                return [places[i] for i in chosen(held, times, most)]
         estimates = [self.estimate(launch) for launch in launches]
         best: dict[Launch, tuple[float, int, int]] = {}
         others: list[tuple[float, int, int]] = []
@@ -224,10 +226,6 @@ class KernelTimes:
             best[kernel] = first
         result = sorted(best.values()) + sorted(others)
         return [i for seconds, _, i in result[:most] if seconds < math.inf]
-
-    def _likely(self, places: Sequence[int], kernels: Sequence[Kernel], most: int) -> list[int]:
-        assert self.chip is not None and isinstance(self.workload, Gemm)
-        return [places[i] for i in chosen(kernels, modelled_seconds(self.workload, kernels, self.chip), most)]
 
 
 def fastest_launches(gpu: str, workload: Workload, launches: Sequence[Launch], most: int) -> list[int] | None:

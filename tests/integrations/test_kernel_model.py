@@ -38,6 +38,9 @@ def test_the_fastest_are_those_of_a_full_look(gpu: str, workload: Gemm | Attenti
         best[kernel] = min(best.get(kernel, math.inf), times.seconds(launch))
     every = sorted(seconds for seconds in best.values() if seconds < math.inf)[:3]
     found = times.fastest(space, 3)
+    if times.chip is not None:  # chosen so that one of them is likely to be about the fastest
+        assert len(set(found)) == 3 and times.seconds(space[found[0]]) <= 1.05 * every[0]
+        return
     assert len({space[i]._replace(schedule="") for i in found}) == len(every)
     assert [times.seconds(space[i]) for i in found] == pytest.approx(every, rel=1e-4)
 
