@@ -68,6 +68,8 @@ class WorkloadPart(Subject):
         Values that it is handed and that it hands on.
     written : int
         Outputs of the workload that it writes; of a part that hands its results on none.
+    hands_on : bool
+        Whether it hands cells on beside outputs that it writes.
     """
 
     name: str
@@ -77,6 +79,7 @@ class WorkloadPart(Subject):
     alone: tuple[Use, ...] = ()
     handed: int = 0
     written: int = 0
+    hands_on: bool = False
 
 
 @dataclass(frozen=True)

@@ -47,9 +47,13 @@ def in_bytes(problem: Accounting, bound: LowerBound, memory: FastMemory) -> Lowe
         (only,), floor = problems, max(bound.bytes // problem.groups, kernels[0].bytes)
         if (result := only.bound(memory.bytes, floor, slow=True)).proof is not None:
             kernels = (result,)
-    elif problem.computed_once:  # parts of a layer
+    elif problem.computed_once:  # parts that hand values on
         more = (part.bound(memory.bytes, known.bytes, slow=True) for part, known in zip(problems, kernels, strict=True))
         kernels = tuple(new if new.proof else known for new, known in zip(more, kernels, strict=True))
+    if problems and problem.parts and problem.uses:  # parts that are bounded as one besides
+        whole = KernelProblem(weighted(problem.uses, memory.widths), problem.workload.compulsory_bytes, 1)
+        joined = whole.bound(memory.bytes, sum(kernel.times * kernel.bytes for kernel in kernels))
+        kernels = (joined,) if joined.proof is not None else kernels
     chain = problem.chain
     proof = WeightedBound(memory.widths, kernels, bound, chained=chain is not None)
     if proof.bytes <= bound.bytes:
@@ -115,10 +119,17 @@ def _part(part: WorkloadPart, widths: Widths) -> KernelProblem:
 
 
 def _linked(part: WorkloadPart, widths: Widths) -> KernelProblem:
-    """A part that is handed values, or hands them on: what is its own; the theorems on it alone."""
-    of = Widths(widths.read, widths.hidden, widths.hidden, widths.read) if not part.written else widths
+    """A part that is handed values, or hands them on: what is its own; the theorems on it alone.
+
+    A schedule in widths is one in narrower widths that moves no more, and less where a value moves surely.
+    """
+    of = widths if part.written else Widths(widths.read, widths.hidden, widths.hidden, widths.read)
     least = widths.read * part.least + (of.written - of.read) * part.written
-    return KernelProblem(weighted(part.alone, of), least, part.count, widths.read * part.handed)
+    handed = widths.read * part.handed
+    if part.hands_on:  # cells of either kind count what the narrower takes; complete outputs are as wide as they are
+        of = Widths(of.read, of.hidden, min(of.hidden, of.partial), min(of.read, of.written))
+        handed -= (widths.written - of.written) * part.written
+    return KernelProblem(weighted(part.alone, of), least, part.count, handed)
 
 
 @dataclass(frozen=True)

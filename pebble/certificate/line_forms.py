@@ -52,7 +52,18 @@ from typing import Any
 
 from .lines import BITS, MAX_KERNEL, Form, Lines, ValueKind, entropy, read_times
 from .reading import RefusedError, array, integer
-from .statement import ALIKE, GEMM_BACKWARD, LATENT, ClaimedWidths, Workload, chain_of
+from .statement import (
+    ALIKE,
+    ATTENTION_BACKWARD,
+    FFN_BACKWARD,
+    GEMM_BACKWARD,
+    LATENT,
+    ClaimedWidths,
+    Workload,
+    besides_middle,
+    chain_of,
+    middle_of,
+)
 
 MANY = 1000  # mu (k + l) / w beyond which a cell is charged by split, or (n - 1) w + mu E(k + l, n)
 MAX_STEPS = 20_000
@@ -180,7 +191,34 @@ def line_forms(workload: Workload, widths: ClaimedWidths = ALIKE, stated: Any = 
         if cells != m * f:  # a mask: lines then differ in length
             return {}
         return chain_forms((m, k, f, l), workload.streams, widths, stated, f"{at}.work_weights")
+    if workload.family in (FFN_BACKWARD, ATTENTION_BACKWARD):
+        return middle_of_backward(workload, widths)
     return {name: form.at(widths, at) for name, form in _product_lines(workload).items()}
+
+
+def middle_of_backward(workload: Workload, widths: ClaimedWidths) -> dict[str, Form]:
+    """dZ := dY W1^T, then dX := dZ W0^T and dW0 := X^T dZ, where no mask leaves cells out; or dS, dQ and dK.
+
+    Of gate and up, a further cell begins when dZ is complete and ends nowhere: between two segments it is complete. Or
+    it is left out, each up weight is loaded and its gradient stored.
+    """
+    (m, f, l, k, cells), more = middle_of(workload), besides_middle(workload, widths)
+    if cells != m * f:
+        return {}
+    w, hidden, p, written = widths.in_units
+
+    def form(columns: int, besides: int) -> Form:
+        kinds: list[ValueKind] = [Lines(m * l, f, w, w, w), Lines(f * l, m, w, w, w)]
+        for count, length in ((m * k, columns), (k * columns, m)):
+            kinds += [Lines(count, length, w, w, w), Lines(count, length, written, 2 * p, p)]
+        kinds.append(Hidden(cells, l, 2 * k, w, hidden))
+        if columns > f:
+            kinds.append(Lines(cells, 2 * k, 0, w, w))
+        return Form(kinds, cells * l + m * columns * 2 * k, besides)
+
+    if workload.streams == 1:
+        return {"middle": form(f, more)}
+    return {"gated middle": form(2 * f, more), "gate's middle": form(f, more + k * f * (w + written))}
 
 
 def kernel_lines(workload: Workload, number: int, widths: ClaimedWidths, at: str) -> dict[str, Form]:

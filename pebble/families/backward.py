@@ -11,26 +11,27 @@ its :math:`dA` times :math:`\mathrm{act}'(Z)`, to the second as its :math:`dC`.
   computed again its values are handed over too. The product for it belongs to the part of the first layer, since it
   reads :math:`X` and :math:`W_0`: columns of its own in a box :math:`2 f \times m \times 2 d`, where a value of
   :math:`W_0` stands for two pairs of a column and a depth, the overlap :math:`R = 2` of Theorem 1; or it is left out.
-- *One chain*: :math:`dH`, :math:`dX` and :math:`dW_0` have all their values apart in a box :math:`m \times f \times
-  (e + 2 d)`, with :math:`dZ` the hidden cells of Theorems 2 and 8, :math:`e` first products and :math:`2 d` second ones
-  each. The saved :math:`H` is loaded besides, and :math:`dW_1` stored.
+- *One chain* (Theorem 14): :math:`dH`, :math:`dX` and :math:`dW_0`, with :math:`dZ` between them. The saved :math:`H`
+  is loaded besides, and :math:`dW_1` stored.
+- *Gated*, :math:`dZ` is :math:`dG` and :math:`dU` side by side, and :math:`W_0` is :math:`W_g` and :math:`W_u`.
+  :math:`H` begins free where :math:`G` and :math:`U` are, as if another part handed it over; that these are read once
+  is counted with the part of the second layer.
 
 **attention-backward**: five products over the pairs of a query and a key, in a group of heads that share :math:`K` and
 :math:`V` with their queries stacked; groups share no value.
 
-- *One chain*: :math:`dP`, :math:`dQ` and :math:`dK` have all their values apart in a box :math:`m \times f \times
-  (l + 2 k)`, with :math:`dS`, in the place of :math:`dP`, the hidden cells of Theorems 2 and 8: :math:`l` first
-  products and :math:`2 k` second ones. :math:`dV` is stored besides, and the statistics of the rows are loaded.
+- *One chain* (Theorem 14): :math:`dP`, :math:`dQ` and :math:`dK`, with :math:`dS`, in the place of :math:`dP`, between
+  them. :math:`dV` is stored besides, and the statistics of the rows are loaded.
 - *Whole pairs*: the pass bound holds with a pair as a cell, whole in a segment when all its products, of :math:`S, dP,
   dV, dQ` and :math:`dK`, are there. Where it is, all values of its query are used (:math:`Q, dO, L, \delta` and the
   sums of :math:`dQ`) and all of its key (:math:`K, V` and the sums of :math:`dK` and :math:`dV`). Where it is not, its
   :math:`P` or its :math:`dS` is touched in two segments, since one operation touches both: it is held over a cut, or
-  stored and loaded. Rows are queries once, and keys once.
+  stored and loaded.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import replace
 from typing import TypeVar
@@ -38,22 +39,13 @@ from typing import TypeVar
 from pebble.bounds import (
     Accounting,
     Box,
-    ByLines,
     ByPasses,
     Grid,
-    LineProblem,
-    Lines,
     Piece,
-    Use,
     WorkloadPart,
     backward_uses,
 )
-from pebble.bounds.backward import MULTIPLIERS, InValues
-from pebble.bounds.chain import METHOD
-from pebble.bounds.chain import THEOREM as CHAIN
-from pebble.bounds.chain_lines import THEOREM as LINES
-from pebble.bounds.chain_lines import Hidden
-from pebble.bounds.lines import ValueKind
+from pebble.bounds.middle import Middle, middle_uses
 from pebble.cdag.backward import attention_backward_dag, ffn_backward_dag, gemm_backward_dag
 from pebble.cdag.catalogue import SUMS, DagFamily
 from pebble.errors import InfeasibleError
@@ -71,6 +63,18 @@ from pebble.workloads.workload import Workload
 
 W = TypeVar("W", bound=Workload)
 _SEPARATE = "one after the other"
+_GAME = (
+    "$dH := dY\\,W_1^{T}$, $dW_1 := H^{T} dY$, $dZ := dH \\odot \\mathrm{act}'(Z)$, $dX := dZ\\,W_0^{T}$ and $dW_0 := "
+    "X^{T} dZ$, multiply-adds in any order"
+)
+_NEVER = "; $dZ$ need never be in slow memory"
+_AGAIN = ", with $H := \\mathrm{act}(X W_0)$ computed again"
+_GATED_GAME = (
+    "$H := \\mathrm{act}(G) \\odot U$, $dH := dY\\,W_1^{T}$, $dW_1 := H^{T} dY$, $dG := dH \\odot U \\odot "
+    "\\mathrm{act}'(G)$, $dU := dH \\odot \\mathrm{act}(G)$, $dX := dG\\,W_g^{T} + dU\\,W_u^{T}$, $dW_g := X^{T} dG$ "
+    "and $dW_u := X^{T} dU$, multiply-adds in any order"
+)
+_GATED_AGAIN = ", with $G := X W_g$ and $U := X W_u$ computed again"
 _STAYS = {"A": "A and dA stay", "B": "B and dB stay", "C": "dC stays"}
 
 
@@ -130,41 +134,41 @@ class FfnBackwardFamily(BackwardFamily[FfnBackward]):
     parameters = (
         *needed(tokens="rows of X and dY", d_model="columns of X", hidden="columns of the hidden layer"),
         *optional(d_out="columns of dY (d-model)"),
-        flag("--recomputed", "H is computed again from X and W0 instead of being read"),
+        flag("--recomputed", "H, or gate and up, is computed again from X instead of being read"),
+        flag("--gated", "gate and up products (SwiGLU)"),
     )
-    certified = False
 
     def accounting(self, workload: FfnBackward) -> Accounting:
-        m, d, f, e = workload.tokens, workload.d_model, workload.hidden, workload.d_out
-        again = workload.recomputed
-        second = backward_uses(m, e, f, ("H", "dH", "W1", "dW1", "dY"), ("H", "dH") if again else ("dH",))
-        first = backward_uses(m, f, d, ("X", "dX", "W0", "dW0", "dZ"), ("dZ",))
+        m, d, f, e, s = workload.tokens, workload.d_model, workload.hidden, workload.d_out, workload.up_products
+        again, gated, saved = workload.recomputed, workload.gated, workload.saved
+        own = saved if gated else 0  # of which the second layer makes its H, which nobody gives it then
+        names, handed = ("H", "dH", "W1", "dW1", "dY"), ("H", "dH") if again or gated else ("dH",)
+        second = backward_uses(m, e, f, names, handed, own)
+        first = backward_uses(m, s * f, d, ("X", "dX", "W0", "dW0", "dZ"), ("dZ",))
         if again:  # with X W0 beside them a value of W0 is met twice
-            box, cells = Box(2 * f, m, 2 * d, 2), 2 * m * f
-            first += (Piece("recomputed", "segment accounting", box, (3 * m * f * d,), cells, whole_numbers=False),)
+            box, cells = Box(2 * s * f, m, 2 * d, 2), 2 * m * s * f
+            work = (3 * m * s * f * d,)
+            first += (Piece("recomputed", "segment accounting", box, work, cells, whole_numbers=False),)
+        alone, narrow = backward_uses(m, e, f, names), backward_uses(m, s * f, d, ("X", "dX", "W0", "dW0", "dZ"))
         parts = (
-            WorkloadPart("second layer", second, m * e + 2 * f * e + (0 if again else m * f)),
-            WorkloadPart("first layer", first, 2 * (m + f) * d),
-        )
-        added = f * e + (0 if again else m * f)
-        kinds: tuple[ValueKind, ...] = (
-            Lines("dY", m * e, f),
-            Lines("W1", f * e, m),
-            *(Lines(name, count, length, again=n) for name, count, length, n in _pairs(m, d, f)),
-            Hidden("dZ", m * f, e, 2 * d),
-        )
-        work = m * f * (e + 2 * d)
-        piece = Piece("dZ", METHOD, Box(m, f, e + 2 * d), (work,), m * f, added, theorem=CHAIN)
+            WorkloadPart(
+                "second layer", second, m * e + 2 * f * e + saved,
+                alone=alone, handed=len(handed) * m * f - own, written=f * e, hands_on=True,
+            ),
+            WorkloadPart(
+                "first layer", first, 2 * (m + s * f) * d, alone=narrow, handed=s * m * f, written=(m + s * f) * d
+            ),
+        )  # fmt: skip
+        middle = Middle(m, f, e, d, m * f, ("dY", "W1", "X", "W0", "dZ"), saved, f * e, gated=gated)
         return Accounting(
             workload,
-            (InValues(piece), InValues(ByLines(LineProblem("dZ", kinds, work, added, MULTIPLIERS, theorem=LINES)))),
+            middle_uses(middle),
             parts=parts,
             computed_once=True,
             one_memory=True,
-            game="$dH := dY\\,W_1^{T}$, $dW_1 := H^{T} dY$, $dZ := dH \\odot \\mathrm{act}'(Z)$, "
-            "$dX := dZ\\,W_0^{T}$ and $dW_0 := X^{T} dZ$, multiply-adds in any order"
-            + (", with $H := \\mathrm{act}(X W_0)$ computed again" if again else "")
-            + "; $dZ$ need never be in slow memory",
+            game=(_GATED_GAME if gated else _GAME)
+            + ((_GATED_AGAIN if gated else _AGAIN) if again else "")
+            + ("; $dG$ and $dU$, $dZ$ together, need never be in slow memory" if gated else _NEVER),
             symbols=workload.dimensions,
         )
 
@@ -203,12 +207,6 @@ class FfnBackwardFamily(BackwardFamily[FfnBackward]):
         return self.dag_of(ffn_backward_dag, "tokens x d-model x hidden x d-out", example, "dX, dW0 and dW1")
 
 
-def _pairs(m: int, d: int, f: int, names: Sequence[str] = ("X", "W0")) -> tuple[tuple[str, int, int, int], ...]:
-    """Name, count, length and moves again of X and dX, m x d, and of W0 and dW0, d x f."""
-    shapes = zip(names, (m * d, d * f), (f, m), strict=True)
-    return tuple(entry for x, count, length in shapes for entry in ((x, count, length, 1), (f"d{x}", count, length, 2)))
-
-
 class AttentionBackwardFamily(BackwardFamily[AttentionBackward]):
     """``attention-backward``."""
 
@@ -217,32 +215,17 @@ class AttentionBackwardFamily(BackwardFamily[AttentionBackward]):
     computes = "dQ, dK, dV of attention from dO and statistics of the rows, scores recomputed; --causal"
     example = "attention-backward --queries 8192 --keys 8192 --head-dim 128"
     parameters = ATTENTION.parameters[:-1]  # the softmax is known from its statistics
-    certified = False
 
     def accounting(self, workload: AttentionBackward) -> Accounting:
         m, k, f, l = workload.stacked_queries, workload.head_dim, workload.keys, workload.value_dim
-        pairs = workload.group * workload.pairs_per_head
-        work, added = pairs * (l + 2 * k), f * l + len(STATISTICS) * m
+        pairs, states = workload.group * workload.pairs_per_head, len(STATISTICS)
         full = Grid.causal(workload.queries, f, 1, 1, workload.group) if workload.causal else Grid.full(m, 1, f, 1)
-        of_query, of_key = k + l + len(STATISTICS), k + l  # inputs; sums are k, and k + l
-        by_query = replace(full, k=of_query, l=k, column=2 * of_key, column_sums=of_key)
-        by_key = Grid(full.columns, full.rows, of_key, of_key, of_query + k, column_sums=k)
-        uses: list[Use] = [
-            InValues(Piece("dS", METHOD, Box(m, f, l + 2 * k), (work,), pairs, added, theorem=CHAIN)),
-            *map(ByPasses, (by_query, by_key)),
-        ]
-        if not workload.causal:
-            kinds: tuple[ValueKind, ...] = (
-                Lines("dO", m * l, f),
-                Lines("V", f * l, m),
-                *(Lines(name, count, length, again=n) for name, count, length, n in _pairs(m, k, f, "QK")),
-                Hidden("dS", pairs, l, 2 * k),
-            )
-            problem = LineProblem("dS", kinds, work, added, MULTIPLIERS, theorem=LINES)
-            uses.insert(1, InValues(ByLines(problem)))
+        grid = replace(full, k=k + l + states, l=k, column=2 * (k + l), column_sums=k + l, statistics=states)
+        middle = Middle(m, f, l, k, pairs, ("dO", "V", "Q", "K", "dS"), 0, f * l, states * m)
+        uses = *middle_uses(middle), ByPasses(grid)
         return Accounting(
             workload,
-            tuple(uses),
+            uses,
             groups=workload.groups,
             computed_once=True,
             one_memory=True,
@@ -250,7 +233,7 @@ class AttentionBackwardFamily(BackwardFamily[AttentionBackward]):
             "$dP := dO\\,V^{T}$, $dS := P \\odot (dP - \\delta)$, $dV := P^{T} dO$, $dQ := dS\\,K$, $dK := dS^{T} Q$. "
             "A pair of a query and a key is a cell, with the accumulators $P$ and $dS$. Rows are queries: in the "
             "proof $A$ has their $Q$, $dO$, $L$ and $\\delta$ and $Y$ is $dQ$, while $B$ and $D$ have $K$, $V$, $dK$ "
-            "and $dV$; or rows are keys, and $A$ has $K$ and $V$, and $Y$ has $dK$ and $dV$",
+            "and $dV$",
             symbols={"m": m, "k": k, "f": f, "l": l, "pairs": pairs, "groups": workload.groups},
         )
 
