@@ -34,6 +34,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import replace
+from itertools import product
 from typing import TypeVar
 
 from pebble.bounds import (
@@ -53,8 +54,8 @@ from pebble.families.attention import ATTENTION
 from pebble.families.family import Family
 from pebble.families.gemm import GEMM
 from pebble.families.schedules import Explicit, in_turn
-from pebble.schedules.explicit.backward import Reload, backward_schedules
-from pebble.schedules.explicit.panels import attention_panels, ffn_panels, largest
+from pebble.schedules.explicit.backward import Elementwise, backward_schedules
+from pebble.schedules.explicit.panels import Panels, attention_panels, ffn_panels, largest
 from pebble.workloads import AttentionBackward, FfnBackward, Gemm, GemmBackward
 from pebble.workloads.backward import STATISTICS
 from pebble.workloads.parameters import flag, needed, optional
@@ -173,38 +174,80 @@ class FfnBackwardFamily(BackwardFamily[FfnBackward]):
         )
 
     def schedules(self, workload: FfnBackward, memory: FastMemory) -> Mapping[str, Explicit]:
-        """Layer by layer, with dZ (and H, where it is computed again) through slow memory; at once, or by products."""
-        w = workload
-        second, first = w.layers
-        inside, cells = memory.handing_on, w.tokens * w.hidden
-        wide = memory if memory.cost.written >= memory.cost.read else inside  # dH and dW1 take that at most
-        room = replace(wide, bytes=memory.bytes - memory.widths.read)  # beside it H comes once more
-        again = Reload(memory, "H", cells)
-        layers = GEMM_BACKWARD.schedules(second, room), GEMM_BACKWARD.schedules(first, memory)
-
-        def moved(label: str) -> int:  # where H and dH stay together, H need not come again
-            return layers[0][label].bytes + (0 if label == _STAYS["A"] else again.bytes)
-
-        best = min(layers[0], key=moved, default=""), min(layers[1], key=lambda x: layers[1][x].bytes, default="")
-        found: dict[str, Explicit] = {}
-        for name, labels in (("layer by layer", best), ("product by product", (_SEPARATE, _SEPARATE))):
-            with suppress(InfeasibleError, KeyError):  # one of them does not fit
-                product = Gemm(w.tokens, w.hidden, w.d_model, w.dtype, w.dtype)
-                parts: list[tuple[str, Explicit | None, int]] = [
-                    *([("H", GEMM.best_schedule(product, inside), 1)] if w.recomputed else []),
-                    ("second layer", layers[0][labels[0]], 1),
-                    *([] if labels[0] == _STAYS["A"] else [("act'", again, 1)]),
-                    ("first layer", layers[1][labels[1]], 1),
-                ]
-                together = in_turn(parts, memory)
-                if together is not None:
-                    found[name] = together
-        return found | {f"panels of {p.item}": item for p in (ffn_panels(w),) for item in largest(w, memory, p)}
+        """Layer by layer, with dZ (and H, unless that was saved) through slow memory; or in panels."""
+        ways: dict[str, list[Explicit | None]] = {
+            "layer by layer": [_by_layers(workload, memory, label) for label in (_SEPARATE, *_STAYS.values())],
+            "product by product": [_by_layers(workload, memory, _SEPARATE, apart=True)],
+        }
+        for of_columns, item in ((True, "hidden columns"), (False, "tokens")):
+            panels = (ffn_panels(workload, of_columns, *kept) for kept in product((True, False), repeat=2))
+            ways[f"panels of {item}"] = [_in_panels(workload, memory, each) for each in panels]
+        found = {name: [way for way in among if way is not None] for name, among in ways.items()}
+        return {name: min(among, key=lambda way: way.bytes) for name, among in found.items() if among}
 
     @property
     def dag(self) -> DagFamily:
         example = "--tokens 1 --d-model 1 --hidden 2"
         return self.dag_of(ffn_backward_dag, "tokens x d-model x hidden x d-out", example, "dX, dW0 and dW1")
+
+
+Parts = list[tuple[str, Explicit | None, int]]
+
+
+def _up_again(w: FfnBackward, memory: FastMemory) -> Parts:
+    """H, or G and U, computed again and stored, where they were not saved."""
+    up = Gemm(w.tokens, w.up_products * w.hidden, w.d_model, w.dtype, w.dtype)
+    return [("G and U" if w.gated else "H", GEMM.best_schedule(up, memory.handing_on), 1)] if w.recomputed else []
+
+
+def _by_layers(w: FfnBackward, memory: FastMemory, label: str, apart: bool = False) -> Explicit | None:
+    """One layer after the other: the second as ``label`` says, the first at its best, or both product by product."""
+    second, first = w.layers
+    cells, inside = w.tokens * w.hidden, memory.handing_on
+    wide = memory if memory.cost.written >= memory.cost.read else inside  # dH and dW1 take that at most
+    # where H and dH stay together H need not come again; G and U do, and dU begins
+    stays = label == _STAYS["A"] and not w.gated
+    again = (
+        Elementwise(memory, {"G": cells, "U": cells}, {"dU": cells}) if w.gated else Elementwise(memory, {"H": cells})
+    )
+    beside = memory.widths.read * again.peak_elements
+    if memory.bytes <= beside:
+        return None
+    values = None if memory.values is None else memory.values - again.peak_elements
+    of_second = GEMM_BACKWARD.schedules(second, replace(wide, bytes=memory.bytes - beside, values=values))
+    of_first = GEMM_BACKWARD.schedules(first, memory)
+    chosen = of_first.get(_SEPARATE) if apart else min(of_first.values(), key=lambda one: one.bytes, default=None)
+    with suppress(InfeasibleError):  # one of them does not fit
+        made = Elementwise(memory, {"G": cells, "U": cells}, {"H": cells}, "value by value")
+        parts: Parts = [
+            *_up_again(w, memory),
+            *([("H", made, 1)] if w.gated else []),
+            ("second layer", of_second.get(label), 1),
+            *([] if stays else [("act'", again, 1)]),
+            ("first layer", chosen, 1),
+        ]
+        return in_turn(parts, memory)
+    return None
+
+
+def _in_panels(w: FfnBackward, memory: FastMemory, panels: Panels) -> Explicit | None:
+    """In panels, and then what these leave: dX, dW0 or both, of dZ in slow memory."""
+    item = next(largest(w, memory, panels), None)
+    if item is None or not panels.left:
+        return item
+    m, d, f = w.tokens, w.d_model, w.up_products * w.hidden
+    gradients = {"dX", "dW0", "dWg+Wu"} & {*panels.kept_sums, *panels.sums}
+    with suppress(InfeasibleError):
+        parts: Parts = [*(_up_again(w, memory) if panels.cells else []), ("panels", item, 1)]
+        if not gradients:
+            layer = GEMM_BACKWARD.schedules(w.layers[1], memory).values()
+            parts.append(("first layer", min(layer, key=lambda one: one.bytes, default=None), 1))
+        elif "dX" in gradients:
+            parts.append(("dW0", GEMM.best_schedule(Gemm(d, f, m, w.dtype, w.out_dtype), memory), 1))
+        else:
+            parts.append(("dX", GEMM.best_schedule(Gemm(m, d, f, w.dtype, w.out_dtype), memory), 1))
+        return in_turn(parts, memory)
+    return None
 
 
 class AttentionBackwardFamily(BackwardFamily[AttentionBackward]):

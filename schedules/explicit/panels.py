@@ -2,7 +2,8 @@
 
 An item (a key, a query, a column of a hidden layer) has inputs and sums that stay with its panel. For each streamed
 item (a query, a key, a token) that a panel meets, its inputs come once, its cells of the intermediate are computed,
-used and dropped, and its sums are stored, and loaded but at the first panel.
+used and dropped, and its sums are stored, and loaded but at the first panel. Or the cells are stored complete: then a
+product that needs them follows.
 """
 
 from __future__ import annotations
@@ -30,6 +31,8 @@ class Panels:
     held: int  #: inputs of a streamed item that are held for two products
     met: Callable[[int], int]  #: streamed items that panels of a size meet, all panels together
     cells: Mapping[str, int] = field(default_factory=dict)  #: inputs of an item that each streamed one brings
+    left: Mapping[str, int] = field(default_factory=dict)  #: intermediates of an item that each leaves in slow memory
+    working: int = 2  #: cells of an item that are held at once
     groups: int = 1  #: equal groups, one after the other
 
 
@@ -67,6 +70,7 @@ class PanelSchedule:
         """Values stored."""
         p, met = self.panels, self.panels.met(self.size)
         result = {name: p.items * n for name, n in p.kept_sums.items()} | {name: met * n for name, n in p.sums.items()}
+        result |= {name: p.items * p.streamed * n for name, n in p.left.items()}
         return {name: p.groups * n for name, n in result.items()}
 
     @property
@@ -84,13 +88,15 @@ class PanelSchedule:
                 total += 2 * cost.partial * count
             else:
                 total += count * (STATISTIC_BYTES if name in STATISTICS and cost != ALIKE else cost.read)
-        return total + cost.written * (sum(self.stores.values()) - sum(loads[name] for name in p.sums))
+        for name, count in self.stores.items():
+            total += cost.read * count if name in p.left else cost.written * (count - loads.get(name, 0))
+        return total
 
     def peak(self, of: Widths, size: int) -> int:
         """Most that panels of a size hold at once, where values take so much."""
         p, state = self.panels, 1 if of == ALIKE else STATISTIC_BYTES
         kept = sum(n * (state if name in STATISTICS else of.read) for name, n in p.kept.items())
-        item = kept + of.partial * sum(p.kept_sums.values()) + 2 * max(of.hidden, of.read)
+        item = kept + of.partial * sum(p.kept_sums.values()) + p.working * max(of.hidden, of.read)
         return size * item + p.held * of.read + max(of.read, of.partial, state if p.inputs.keys() & STATISTICS else 0)
 
     @property
@@ -104,6 +110,7 @@ class PanelSchedule:
         p = self.panels
         each = f"{p.groups} groups, each " if p.groups > 1 else ""
         text = f"{each}panels of {self.size} {p.item} ({ceil_div(p.items, self.size)})"
+        text += f" with their {', '.join((*p.kept, *p.kept_sums))}" if p.left else ""
         return f"compulsory, {text}" if self.elements == self.workload.compulsory_elements else text
 
     def to_json(self) -> dict[str, object]:
@@ -149,18 +156,49 @@ def attention_panels(w: AttentionBackward) -> tuple[Panels, Panels]:
     )
 
 
-def ffn_panels(w: FfnBackward) -> Panels:
-    """Panels of hidden columns with their weights, past which tokens stream."""
-    d, e, m, f = w.d_model, w.d_out, w.tokens, w.hidden
+def ffn_panels(w: FfnBackward, of_columns: bool, read: bool, summed: bool) -> Panels:
+    """Panels of hidden columns with their weights, past which tokens stream; or of tokens, past which columns do.
+
+    Parameters
+    ----------
+    w : FfnBackward
+    of_columns : bool
+        Whether panels are of hidden columns.
+    read : bool
+        Whether what keeps W0 (of columns), or X (of tokens), stays, for dX or for dW0.
+    summed : bool
+        Whether sums of dW0 (of columns), or of dX (of tokens), stay. Without one of the two dZ is left for a product
+        that follows. H is computed again only where all that it takes is at hand.
+    """
+    d, e, m, f, s = w.d_model, w.d_out, w.tokens, w.hidden, w.up_products
+    first, saved = ("Wg+Wu", "G+U") if w.gated else ("W0", "H")
+    of_token, of_column = {"X": d, "dY": e}, {first: s * d, "W1": e}
+    sums_of_token, sums_of_column = {"dX": d}, {f"d{first}": s * d, "dW1": e}
+    if of_columns:
+        by_rows, by_sums = {first: read}, {f"d{first}": summed}
+        streamed, passing = {"X": summed}, {"dX": read}
+    else:
+        by_rows, by_sums = {"X": read}, {"dX": summed}
+        streamed, passing = {first: summed}, {f"d{first}": read}
+    again = w.recomputed and read
+    items, others = (of_column, of_token) if of_columns else (of_token, of_column)
+    item_sums, other_sums = (sums_of_column, sums_of_token) if of_columns else (sums_of_token, sums_of_column)
+    held_name = "X" if of_columns else first
     return Panels(
-        "hidden columns",
-        f,
-        {"W0": d, "W1": e},
-        {"dW0": d, "dW1": e},
-        m,
-        {"X": d, "dY": e},
-        {"dX": d},
-        d if w.recomputed else 0,
-        lambda size: m * ceil_div(f, size),
-        {} if w.recomputed else {"H": 1},
+        "hidden columns" if of_columns else "tokens",
+        f if of_columns else m,
+        _chosen(items, by_rows),
+        _chosen(item_sums, by_sums),
+        m if of_columns else f,
+        _chosen(others, streamed | ({held_name: True} if again else {})),
+        _chosen(other_sums, passing),
+        others[held_name] if again and summed else 0,
+        (lambda size: m * ceil_div(f, size)) if of_columns else (lambda size: f * ceil_div(m, size)),
+        {} if again else {saved: s},
+        {} if read and summed else {"dZ": s},
+        4 if w.gated else 2,
     )
+
+
+def _chosen(values: Mapping[str, int], whether: Mapping[str, bool]) -> dict[str, int]:
+    return {name: n for name, n in values.items() if whether.get(name, True)}
