@@ -31,10 +31,9 @@ its :math:`dA` times :math:`\mathrm{act}'(Z)`, to the second as its :math:`dC`.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import replace
-from itertools import product
 from typing import TypeVar
 
 from pebble.bounds import (
@@ -55,7 +54,7 @@ from pebble.families.family import Family
 from pebble.families.gemm import GEMM
 from pebble.families.schedules import Explicit, in_turn
 from pebble.schedules.explicit.backward import Elementwise, backward_schedules
-from pebble.schedules.explicit.panels import Panels, attention_panels, ffn_panels, largest
+from pebble.schedules.explicit.panels import Panels, attention_panels, ffn_panels, largest, rest_panels
 from pebble.workloads import AttentionBackward, FfnBackward, Gemm, GemmBackward
 from pebble.workloads.backward import STATISTICS
 from pebble.workloads.parameters import flag, needed, optional
@@ -180,8 +179,7 @@ class FfnBackwardFamily(BackwardFamily[FfnBackward]):
             "product by product": [_by_layers(workload, memory, _SEPARATE, apart=True)],
         }
         for of_columns, item in ((True, "hidden columns"), (False, "tokens")):
-            panels = (ffn_panels(workload, of_columns, *kept) for kept in product((True, False), repeat=2))
-            ways[f"panels of {item}"] = [_in_panels(workload, memory, each) for each in panels]
+            ways[f"panels of {item}"] = list(_in_panels(workload, memory, of_columns))
         found = {name: [way for way in among if way is not None] for name, among in ways.items()}
         return {name: min(among, key=lambda way: way.bytes) for name, among in found.items() if among}
 
@@ -230,24 +228,51 @@ def _by_layers(w: FfnBackward, memory: FastMemory, label: str, apart: bool = Fal
     return None
 
 
-def _in_panels(w: FfnBackward, memory: FastMemory, panels: Panels) -> Explicit | None:
-    """In panels, and then what these leave: dX, dW0 or both, of dZ in slow memory."""
-    item = next(largest(w, memory, panels), None)
-    if item is None or not panels.left:
-        return item
+def _in_panels(w: FfnBackward, memory: FastMemory, of_columns: bool) -> Iterator[Explicit]:
+    """In panels, which make all of dX and dW0, or all of one of the two, or as much of one as fits; then the rest."""
+    d = w.d_model
+    shares = {(d, d), (d, 0), (0, d), (0, 0)}
+    shares.add((_most(w, memory, lambda x: ffn_panels(w, of_columns, x, 0)), 0))
+    shares.add((0, _most(w, memory, lambda y: ffn_panels(w, of_columns, 0, y))))
+    for x, y in sorted(shares, reverse=True):
+        panels = ffn_panels(w, of_columns, x, y)
+        for item in largest(w, memory, panels):
+            if not panels.left:
+                yield item
+                continue
+            before: Parts = [*(_up_again(w, memory) if panels.cells else []), ("panels", item, 1)]
+            for after in _rest(w, memory, x, y):
+                with suppress(InfeasibleError):
+                    together = in_turn([*before, *after], memory)
+                    if together is not None:
+                        yield together
+
+
+def _most(w: FfnBackward, memory: FastMemory, panels: Callable[[int], Panels]) -> int:
+    """The most columns of d_model with which all items are one panel; 0 where none are."""
+    low, high = 0, w.d_model
+    while low < high:
+        middle = (low + high + 1) // 2
+        fits = any(item.size == item.panels.items for item in largest(w, memory, panels(middle)))
+        low, high = (middle, high) if fits else (low, middle - 1)
+    return low
+
+
+def _rest(w: FfnBackward, memory: FastMemory, x: int, y: int) -> Iterator[Parts]:
+    """What is left of dX and dW0: in panels, or product by product."""
     m, d, f = w.tokens, w.d_model, w.up_products * w.hidden
-    gradients = {"dX", "dW0", "dWg+Wu"} & {*panels.kept_sums, *panels.sums}
+    for of_columns in (True, False):
+        for item in largest(w, memory, rest_panels(w, of_columns, x, y)):
+            yield [("rest", item, 1)]
+    of = w.dtype, w.out_dtype
     with suppress(InfeasibleError):
-        parts: Parts = [*(_up_again(w, memory) if panels.cells else []), ("panels", item, 1)]
-        if not gradients:
-            layer = GEMM_BACKWARD.schedules(w.layers[1], memory).values()
-            parts.append(("first layer", min(layer, key=lambda one: one.bytes, default=None), 1))
-        elif "dX" in gradients:
-            parts.append(("dW0", GEMM.best_schedule(Gemm(d, f, m, w.dtype, w.out_dtype), memory), 1))
-        else:
-            parts.append(("dX", GEMM.best_schedule(Gemm(m, d, f, w.dtype, w.out_dtype), memory), 1))
-        return in_turn(parts, memory)
-    return None
+        products: Parts = [("dX", GEMM.best_schedule(Gemm(m, d - y, f, *of), memory), 1)] if y < d else []
+        if x < d:
+            products.append(("dW0", GEMM.best_schedule(Gemm(d - x, f, m, *of), memory), 1))
+        yield products
+    if x == y == 0:
+        for schedule in GEMM_BACKWARD.schedules(w.layers[1], memory).values():
+            yield [("first layer", schedule, 1)]
 
 
 class AttentionBackwardFamily(BackwardFamily[AttentionBackward]):

@@ -110,7 +110,7 @@ class PanelSchedule:
         p = self.panels
         each = f"{p.groups} groups, each " if p.groups > 1 else ""
         text = f"{each}panels of {self.size} {p.item} ({ceil_div(p.items, self.size)})"
-        text += f" with their {', '.join((*p.kept, *p.kept_sums))}" if p.left else ""
+        text += f" with their {', '.join((*p.kept, *p.kept_sums))}" if p.left or "dZ" in p.cells else ""
         return f"compulsory, {text}" if self.elements == self.workload.compulsory_elements else text
 
     def to_json(self) -> dict[str, object]:
@@ -156,7 +156,7 @@ def attention_panels(w: AttentionBackward) -> tuple[Panels, Panels]:
     )
 
 
-def ffn_panels(w: FfnBackward, of_columns: bool, read: bool, summed: bool) -> Panels:
+def ffn_panels(w: FfnBackward, of_columns: bool, x: int, y: int) -> Panels:
     """Panels of hidden columns with their weights, past which tokens stream; or of tokens, past which columns do.
 
     Parameters
@@ -164,41 +164,55 @@ def ffn_panels(w: FfnBackward, of_columns: bool, read: bool, summed: bool) -> Pa
     w : FfnBackward
     of_columns : bool
         Whether panels are of hidden columns.
-    read : bool
-        Whether what keeps W0 (of columns), or X (of tokens), stays, for dX or for dW0.
-    summed : bool
-        Whether sums of dW0 (of columns), or of dX (of tokens), stay. Without one of the two dZ is left for a product
-        that follows. H is computed again only where all that it takes is at hand.
+    x, y : int
+        Columns of X that dW0 is made of here, and columns of dX that are, of d_model each. Unless they are all, dZ is
+        left for `rest_panels`, or for products. H is computed again where all that it takes of an item stays.
     """
     d, e, m, f, s = w.d_model, w.d_out, w.tokens, w.hidden, w.up_products
     first, saved = ("Wg+Wu", "G+U") if w.gated else ("W0", "H")
-    of_token, of_column = {"X": d, "dY": e}, {first: s * d, "W1": e}
-    sums_of_token, sums_of_column = {"dX": d}, {f"d{first}": s * d, "dW1": e}
-    if of_columns:
-        by_rows, by_sums = {first: read}, {f"d{first}": summed}
-        streamed, passing = {"X": summed}, {"dX": read}
-    else:
-        by_rows, by_sums = {"X": read}, {"dX": summed}
-        streamed, passing = {first: summed}, {f"d{first}": read}
-    again = w.recomputed and read
-    items, others = (of_column, of_token) if of_columns else (of_token, of_column)
-    item_sums, other_sums = (sums_of_column, sums_of_token) if of_columns else (sums_of_token, sums_of_column)
-    held_name = "X" if of_columns else first
+    again = w.recomputed and (y if of_columns else x) == d
+    token = {"X": d if again and of_columns else x, "dY": e}
+    column = {first: s * (d if again and not of_columns else y), "W1": e}
+    sums_of_token, sums_of_column = {"dX": y}, {f"d{first}": s * x, "dW1": e}
+    sides = (token, sums_of_token, m), (column, sums_of_column, f)
+    (kept, kept_sums, items), (inputs, sums, streamed) = sides[::-1] if of_columns else sides
+    twice = x if of_columns else s * y  # of what H is computed of, and a gradient too
     return Panels(
         "hidden columns" if of_columns else "tokens",
-        f if of_columns else m,
-        _chosen(items, by_rows),
-        _chosen(item_sums, by_sums),
-        m if of_columns else f,
-        _chosen(others, streamed | ({held_name: True} if again else {})),
-        _chosen(other_sums, passing),
-        others[held_name] if again and summed else 0,
-        (lambda size: m * ceil_div(f, size)) if of_columns else (lambda size: f * ceil_div(m, size)),
+        items,
+        _some(kept),
+        _some(kept_sums),
+        streamed,
+        _some(inputs),
+        _some(sums),
+        twice if again else 0,
+        lambda size: streamed * ceil_div(items, size),
         {} if again else {saved: s},
-        {} if read and summed else {"dZ": s},
+        {} if x == y == d else {"dZ": s},
         4 if w.gated else 2,
     )
 
 
-def _chosen(values: Mapping[str, int], whether: Mapping[str, bool]) -> dict[str, int]:
-    return {name: n for name, n in values.items() if whether.get(name, True)}
+def rest_panels(w: FfnBackward, of_columns: bool, x: int, y: int) -> Panels:
+    """The other columns of dX and rows of dW0, of dZ in slow memory, in one go; parameters as for `ffn_panels`."""
+    d, m, f, s = w.d_model, w.tokens, w.hidden, w.up_products
+    first = "Wg+Wu" if w.gated else "W0"
+    token, column = ({"X": d - x}, {"dX": d - y}, m), ({first: s * (d - y)}, {f"d{first}": s * (d - x)}, f)
+    (kept, kept_sums, items), (inputs, sums, streamed) = (column, token) if of_columns else (token, column)
+    return Panels(
+        "hidden columns" if of_columns else "tokens",
+        items,
+        _some(kept),
+        _some(kept_sums),
+        streamed,
+        _some(inputs),
+        _some(sums),
+        0,
+        lambda size: streamed * ceil_div(items, size),
+        {"dZ": s},
+        working=s,
+    )
+
+
+def _some(values: Mapping[str, int]) -> dict[str, int]:
+    return {name: n for name, n in values.items() if n}
