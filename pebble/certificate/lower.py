@@ -30,6 +30,7 @@ from __future__ import annotations
 from typing import Any
 
 from .reading import RefusedError, array, choice, equal, fields, integer, tagged
+from .scaled import by_formats
 from .statement import ALIKE, FFN_BACKWARD, ClaimedWidths, Piece, Workload, chain_of, read_widths, strict_stores
 from .theorems import HANDED_OVER, IN_BYTES, ONE_KERNEL, REDONE, KernelClaim, fused_theorems
 
@@ -50,6 +51,8 @@ def _game(workload: Workload, claim: dict[str, Any], at: str) -> tuple[bool, boo
 def check_lower(workload: Workload, claim: dict[str, Any], at: str) -> str:
     """Check one claim of a lower bound and say it in a sentence."""
     fields(claim, at, ("claim", "game", "capacity_elements", "elements", "bytes", "proof"))
+    if workload.formats:
+        raise RefusedError(f"{at}.claim", f"values of a {workload.family} differ in width: it is counted in bytes")
     redo, separate, how = _game(workload, claim, at)
     if separate and redo and workload.pieces:
         raise RefusedError(f"{at}.game", "kernel by kernel is about a layer whose values are computed once")
@@ -81,14 +84,17 @@ def check_bytes(workload: Workload, claim: dict[str, Any], at: str) -> str:
     widths = read_widths(workload, claim["widths_bytes"], f"{at}.widths_bytes")
     if separate and workload.family == "layer":
         raise RefusedError(f"{at}.game.kernels", "no theorem in bytes is about a layer kernel by kernel")
-    if redo and workload.linked:
+    if redo and workload.linked and not workload.formats:
         raise RefusedError(f"{at}.game.recompute", "these theorems are about schedules that compute nothing again")
     capacity = integer(claim["capacity_bytes"], f"{at}.capacity_bytes", 3)
     proof, where = claim["proof"], f"{at}.proof"
     fields(proof, where, ("theorem", "kernels"))
     choice(proof["theorem"], f"{where}.theorem", ("segments in bytes",))
     whole = workload.family == FFN_BACKWARD and type(proof["kernels"]) is list and len(proof["kernels"]) == 1
-    if whole:  # of its middle
+    if workload.formats:
+        (item,) = array(proof["kernels"], f"{where}.kernels", 1, 1)
+        moved = by_formats(workload, widths, capacity, redo, item, f"{where}.kernels[0]")
+    elif whole:  # of its middle
         moved = KernelClaim(workload, widths, capacity).moves(proof["kernels"][0], f"{where}.kernels[0]", ("lines",))
     else:
         kernels = kernels_of(workload, widths, capacity, separate)

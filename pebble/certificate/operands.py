@@ -10,6 +10,39 @@ if TYPE_CHECKING:
     from .statement import Workload
 
 
+UNITS = 32  # of a byte, in which values of formats are counted
+
+
+class Format(NamedTuple):
+    """Bits of a value, and how many values along the sum share one scale, of so many bytes, over how many rows."""
+
+    bits: int
+    block: int = 0
+    scale: int = 1
+    rows: int = 1
+
+    @property
+    def units(self) -> int:
+        """Of a value, and its share of a full block's scale, rounded down."""
+        return UNITS * self.bits // 8 + (UNITS * self.scale // (self.block * self.rows) if self.block else 0)
+
+    def bytes_of(self, rows: int, depth: int) -> int:
+        """Of a matrix whose rows are packed into whole bytes, with all its scales."""
+        scales = self.scale * -(-rows // self.rows) * -(-depth // self.block) if self.block else 0
+        return rows * -(-depth * self.bits // 8) + scales
+
+
+FORMATS = {
+    "mxfp8": Format(8, 32),
+    "mxfp4": Format(4, 32),
+    "nvfp4": Format(4, 16),
+    "fp8-1x128": Format(8, 128, 4),
+    "fp8-128x128": Format(8, 128, 4, 128),
+    "bf16": Format(16),
+    "fp16": Format(16),
+    "fp32": Format(32),
+    "fp8": Format(8),
+}
 STATISTICS = ("L", "delta")  # of a row of attention, in fp32
 STATISTIC_WIDTH = 4
 
@@ -79,6 +112,21 @@ def of_attention_backward(w: Workload, at: str) -> dict[str, Operand]:
     d, e = w.size["head_dim"], w.size["value_dim"]
     both = _with_gradients(w, {"Q": rows * d, "K": columns * d, "V": columns * e}, {"dO": rows * e})
     return both | {name: Operand(rows, STATISTIC_WIDTH, 1) for name in STATISTICS}
+
+
+def of_scaled_gemm(w: Workload, at: str) -> dict[str, Operand]:
+    m, n, k = w.size["m"], w.size["n"], w.size["k"]
+    sides = zip("AB", (m, n), w.formats.values(), strict=True)
+    inputs = {x: Operand(FORMATS[name].bytes_of(rows, k), 1, 1) for x, rows, name in sides}
+    return inputs | {"C": Operand(m * n, w.out_width, 1)}
+
+
+def of_scaled_ffn(w: Workload, at: str) -> dict[str, Operand]:
+    m, k, f, l = w.size["tokens"], w.size["d_model"], w.size["hidden"], w.size["d_out"]
+    x, weights = FORMATS[w.formats["dtype_x"]], FORMATS[w.formats["dtype_w"]]
+    ups = {name: weights.bytes_of(f, k) for name in (("Wg", "Wu") if w.streams == 2 else ("W1",))}
+    inputs = {"X": x.bytes_of(m, k), **ups, "W2": weights.bytes_of(l, f)}
+    return {name: Operand(size, 1, 1) for name, size in inputs.items()} | {"Y": Operand(m * l, w.out_width, 1)}
 
 
 def of_latent(w: Workload, at: str) -> dict[str, Operand]:

@@ -56,6 +56,7 @@ from .statement import (
 
 MAX_SEGMENTS = 2**128
 MAX_WEIGHT = 1024
+USE_FIELDS = ("theorem", "form", "hidden_cell_bytes", "output_cell_bytes", "work_weights", "segments", "shares")
 Limits = tuple[Fraction, Fraction, Fraction]
 
 
@@ -177,25 +178,28 @@ def by_segments(part: SegmentTerm, capacity: int, proof: Any, at: str, besides: 
 
 def use_of(workload: Workload, number: int | None, widths: ClaimedWidths, proof: Any, at: str) -> Use:
     """The theorem with widths, in the form and with the charges that a proof names."""
-    fields(
-        proof, at, ("theorem", "form", "hidden_cell_bytes", "output_cell_bytes", "work_weights", "segments", "shares")
-    )
+    fields(proof, at, USE_FIELDS)
     p = integer(proof["output_cell_bytes"], f"{at}.output_cell_bytes", widths.written, widths.partial)
     forms = parts_of(workload) if number is None else {"": kernel_part(workload, number)}
     form = choice(proof["form"], f"{at}.form", tuple(forms))
     if workload.linked and number is None:
         return _chain_use(workload, widths, form, p, proof, at)
-    part, w = forms[form], widths.read
-    box = part.box
+    part = forms[form]
     equal(proof["hidden_cell_bytes"], 0, f"{at}.hidden_cell_bytes", "bytes of a cell of an intermediate")
     if workload.family == GEMM_BACKWARD:
-        return _shared_use(box, part.products, widths, p, _weights(proof, at, 2, 1))
+        return _shared_use(part.box, part.products, widths, p, _weights(proof, at, 2, 1))
     _weights(proof, at, 1, 1)
+    return product_use(part, (widths.read, widths.read), p, widths.written)
+
+
+def product_use(part: SegmentTerm, inputs: tuple[int, int], p: int, written: int) -> Use:
+    """Of one product, whose values of A and of B take so much, and whose cells count ``p``."""
+    box, (a, b) = part.box, inputs
     initialised = part.initialised or box.rows * box.cols
-    limits = Fraction(w, box.overlap * box.cols), Fraction(w, box.rows), Fraction(p, box.depth)
-    taken = initialised * p - (initialised - part.cells) * widths.written
-    kind = limits, Fraction(w * w * p, box.overlap)
-    return Use((kind,), (1,), part.products, taken, part.more * widths.written)
+    limits = Fraction(a, box.overlap * box.cols), Fraction(b, box.rows), Fraction(p, box.depth)
+    taken = initialised * p - (initialised - part.cells) * written
+    kind = limits, Fraction(a * b * p, box.overlap)
+    return Use((kind,), (1,), part.products, taken, part.more * written)
 
 
 def _shared_use(box: Box, products: int, widths: ClaimedWidths, p: int, weights: tuple[int, ...]) -> Use:

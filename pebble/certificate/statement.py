@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 
 from .nests import Nest, read_nest
 from .operands import (
+    FORMATS,
     STATISTICS,
     Operand,
     of_attention,
@@ -22,6 +23,8 @@ from .operands import (
     of_grouped,
     of_latent,
     of_layer,
+    of_scaled_ffn,
+    of_scaled_gemm,
 )
 from .reading import RefusedError, array, choice, fields, flag, integer, tagged
 
@@ -32,6 +35,7 @@ MAX_WIDTH = 64
 LATENT = "latent-attention"
 EINSUM = "einsum"
 GEMM_BACKWARD, FFN_BACKWARD, ATTENTION_BACKWARD = "gemm-backward", "ffn-backward", "attention-backward"
+SCALED, SCALED_FFN = "scaled-gemm", "scaled-ffn"
 _HEADED = ("attention", LATENT, ATTENTION_BACKWARD)
 
 
@@ -103,6 +107,7 @@ class Workload:
     operands: dict[str, Operand] = field(default_factory=dict)
     pieces: tuple[Piece, ...] = ()
     nest: Nest | None = None  #: of an einsum
+    formats: dict[str, str] = field(default_factory=dict)  #: of operands that have their own, with block scales
 
     @property
     def narrow(self) -> int:
@@ -126,12 +131,13 @@ class Workload:
         rows = [f"rows={','.join(map(str, self.rows))}"] if self.rows else []
         options = [name for name, on in self.option.items() if on]
         nest = [self.nest.text] if self.nest else []
-        return " ".join([self.family, *nest, *rows, *(f"{name}={n}" for name, n in self.size.items()), *options])
+        named = [f"{name}={value}" for name, value in (self.size | self.formats).items()]
+        return " ".join([self.family, *nest, *rows, *named, *options])
 
     @property
     def linked(self) -> bool:
         """Whether one product uses what another computes."""
-        return self.separate_operands or self.family in (LATENT, FFN_BACKWARD, ATTENTION_BACKWARD)
+        return self.separate_operands or self.family in (LATENT, FFN_BACKWARD, ATTENTION_BACKWARD, SCALED_FFN)
 
     @property
     def separate_operands(self) -> bool:
@@ -222,6 +228,11 @@ def read_workload(value: Any, at: str) -> Workload:
     bytes_in, bytes_out = (WIDTHS[choice(value[x], f"{at}.{x}", WIDTHS)] for x in ("dtype", "out_dtype"))
     if family == EINSUM:
         return _einsum(value, at, bytes_in, bytes_out)
+    if family in (SCALED, SCALED_FFN):  # a value may take less than a byte
+        formats = {name: choice(value[name], f"{at}.{name}", tuple(FORMATS)) for name in besides}
+        size = {name: integer(value[name], f"{at}.{name}", 1, MAX_DIMENSION) for name in dimensions}
+        bare = Workload(family, size, option, (), 1, bytes_out, formats=formats)
+        return replace(bare, operands=_FAMILIES[family].operands(bare, at))
     return _workload(at, family, {name: value[name] for name in dimensions}, option, bytes_in, bytes_out, rows)
 
 
@@ -361,6 +372,8 @@ _FAMILIES = {
     GEMM_BACKWARD: _Family(("m", "n", "k"), (), (), of_gemm_backward),
     FFN_BACKWARD: _Family(_NETWORK, ("recomputed", "gated"), (), of_ffn_backward),
     ATTENTION_BACKWARD: _Family(_HEADS, ("causal",), (), of_attention_backward),
+    SCALED: _Family(("m", "n", "k"), (), ("dtype_a", "dtype_b"), of_scaled_gemm),
+    SCALED_FFN: _Family(_NETWORK, ("gated",), ("dtype_x", "dtype_w", "dtype_h"), of_scaled_ffn),
     EINSUM: _Family((), (), ("subscripts", "sizes", "operand_names"), lambda w, at: {}),
 }
 _PIECES = {"grouped": _grouped_pieces, "layer": _layer_pieces, FFN_BACKWARD: _backward_pieces}

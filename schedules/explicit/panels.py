@@ -110,7 +110,8 @@ class PanelSchedule:
         p = self.panels
         each = f"{p.groups} groups, each " if p.groups > 1 else ""
         text = f"{each}panels of {self.size} {p.item} ({ceil_div(p.items, self.size)})"
-        text += f" with their {', '.join((*p.kept, *p.kept_sums))}" if p.left or "dZ" in p.cells else ""
+        if p.left or "dZ" in p.cells:  # of a part
+            return f"{text} with their {', '.join((*p.kept, *p.kept_sums))}"
         return f"compulsory, {text}" if self.elements == self.workload.compulsory_elements else text
 
     def to_json(self) -> dict[str, object]:
