@@ -9,12 +9,12 @@ bits for 32 values are 4.25. The other widths are those of :mod:`pebble.bounds.b
 the bits of a complete cell of* :math:`H`.
 
 *Proof.* None of these theorems uses that inputs of two kinds have one width: with :math:`a, b, c` values touched,
-segments touch :math:`u_A a + u_B b + p' c`, the least of which is that of three numbers with the product :math:`u_A u_B p' v^2`
-and limits of their own, and lines are charged kind by kind. It remains to show that scales may be counted by shares. A
-scale is an input, used wherever a value of its block is. A segment that touches :math:`a` values touches their scales,
-one for each full block's number of them at least. And of a block's values, touched in :math:`s_1, s_2, \ldots`
-segments, the scale is touched in :math:`\max s_i` of these, so in the mean of them at least; what a line is charged
-rises with :math:`s`, in proportion to the width. Blocks that the end of :math:`k` cuts short have larger shares.
+segments touch :math:`u_A a + u_B b + p' c`, the least of which is that of three numbers with the product :math:`u_A u_B
+p' v^2` and limits of their own, and lines are charged kind by kind. It remains to show that scales may be counted by
+shares. A scale is an input, used wherever a value of its block is. A segment that touches :math:`a` values touches
+their scales, one for each full block's number of them at least. And of a block's values, touched in :math:`s_1, s_2,
+\ldots` segments, the scale is touched in :math:`\max s_i` of these, so in the mean of them at least; what a line is
+charged rises with :math:`s`, in proportion to the width. Blocks that an end cuts short have larger shares.
 :math:`\Box` Compulsory traffic counts every scale exactly.
 A scale of :math:`H` is not counted.
 """

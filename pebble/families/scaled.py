@@ -10,20 +10,24 @@ they end as, and a byte at least.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from contextlib import suppress
+from dataclasses import replace
 from typing import TypeVar
 
 from pebble.bounds import Accounting, Chain, LowerBound, lower_bound, product_uses
 from pebble.bounds.chain import ChainSegments
 from pebble.bounds.chain_lines import ChainLines
 from pebble.bounds.scaled import ScaledWidths, scaled_bound, scaled_network_uses, scaled_product_uses
-from pebble.errors import InputError
+from pebble.errors import InfeasibleError, InputError
 from pebble.families.family import Family
-from pebble.families.schedules import Explicit
+from pebble.families.schedules import Explicit, in_turn
+from pebble.schedules.explicit.backward import Elementwise
 from pebble.schedules.explicit.scaled import scaled_panels, scaled_schedules
 from pebble.workloads import ScaledFfn, ScaledGemm
 from pebble.workloads.parameters import Parameter, flag, needed, optional
 from pebble.workloads.scaled import FORMATS, UNITS, Formatted
 from pebble.workloads.widths import FastMemory, Widths
+from pebble.workloads.workload import DTYPE_BYTES
 
 F = TypeVar("F", bound=Formatted)
 
@@ -129,7 +133,28 @@ class ScaledFfnFamily(FormattedFamily[ScaledFfn]):
         return scaled_bound(uses, widths, own, memory.bytes, workload.compulsory_bytes, values)
 
     def schedules(self, workload: ScaledFfn, memory: FastMemory) -> Mapping[str, Explicit]:
-        return scaled_panels(workload, memory)
+        found: dict[str, Explicit] = {**scaled_panels(workload, memory)}
+        with suppress(InfeasibleError):
+            if apart := _layer_by_layer(workload, memory):
+                found["layer by layer"] = apart
+        return found
+
+
+def _layer_by_layer(w: ScaledFfn, memory: FastMemory) -> Explicit | None:
+    """One product after the other, H in slow memory: in its format where that is a plain type, or as bf16."""
+    stored = w.dtype_h if w.dtype_h in DTYPE_BYTES else "bf16"
+    width, cells = DTYPE_BYTES[stored], w.tokens * w.hidden
+    sums = max(width, memory.widths.hidden)
+    inside = replace(memory, widths=Widths(width, sums, sums, width))
+    first = ScaledGemm(w.tokens, w.up_products * w.hidden, w.d_model, w.dtype_x, w.dtype_w, out_dtype=stored)
+    last = ScaledGemm(w.tokens, w.d_out, w.hidden, stored, w.dtype_w, out_dtype=w.out_dtype)
+    made = Elementwise(inside, {"G": cells, "U": cells}, {"H": cells}, "value by value")
+    parts: list[tuple[str, Explicit | None, int]] = [
+        ("gate and up" if w.gated else "first product", SCALED.best_schedule(first, inside), 1),
+        *([("H", made, 1)] if w.gated else []),
+        ("second product", SCALED.best_schedule(last, memory), 1),
+    ]
+    return in_turn(parts, memory)
 
 
 def _chain(w: ScaledFfn) -> Chain:
