@@ -70,6 +70,8 @@ class WorkloadPart(Subject):
         Outputs of the workload that it writes; of a part that hands its results on none.
     hands_on : bool
         Whether it hands cells on beside outputs that it writes.
+    besides : int
+        Inputs of the workload that it reads besides, of which what the theorems count begins free.
     """
 
     name: str
@@ -80,6 +82,7 @@ class WorkloadPart(Subject):
     handed: int = 0
     written: int = 0
     hands_on: bool = False
+    besides: int = 0
 
 
 @dataclass(frozen=True)

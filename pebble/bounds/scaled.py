@@ -118,7 +118,7 @@ class ScaledProof(SingleClaim):
             if self.inner.problem.weights is not None:
                 alpha, beta = self.inner.problem.weights
                 units += f"Products of the first kind count ${alpha}$ of work, of the second ${beta}$. "
-            return self.inner.arithmetic(units)
+            return self.inner.arithmetic(units) + self._in_bytes()
         piece, h = self.inner.piece, self.inner.segments
         touched = f"""{units}There are $h = {number(h)}$ segments. With ${piece.charges[1]}$ units counted for a cell
         they touch at least ${number(self.inner.touched)}$, and ${number(piece.initialised)}$ are initialised free."""
@@ -129,6 +129,12 @@ class ScaledProof(SingleClaim):
         {touched}
 
         $$ {number(self.inner.touched)} - {held} = {number(self.inner.elements)}
+        """ + self._in_bytes()
+
+    def _in_bytes(self) -> str:
+        units, total = number(self.widths.units), number(self.inner.elements)
+        return f"""
+        ${total}$ units are ${number(self.bytes)}$ bytes, ${units}$ to a byte, rounded up.
         """
 
 
@@ -194,7 +200,7 @@ def scaled_bound(
     game = rf"""
         ## The game
 
-        In units of $1/{units}$ byte a value takes, its share of a full block's scale included: {each}; scales are
+        The game is after Hong and Kung (1981). In units of $1/{units}$ byte a value takes, its share of a full block's scale included: {each}; scales are
         inputs. A complete output takes $w_o = {written}$ units, a partial sum $p = {p}$, held, stored or loaded.
         {cells} At most $S$ bytes are held at any moment. {again}
         """

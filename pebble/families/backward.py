@@ -153,7 +153,7 @@ class FfnBackwardFamily(BackwardFamily[FfnBackward]):
         parts = (
             WorkloadPart(
                 "second layer", second, m * e + 2 * f * e + saved,
-                alone=alone, handed=len(handed) * m * f - own, written=f * e, hands_on=True,
+                alone=alone, handed=len(handed) * m * f, written=f * e, hands_on=True, besides=own,
             ),
             WorkloadPart(
                 "first layer", first, 2 * (m + s * f) * d, alone=narrow, handed=s * m * f, written=(m + s * f) * d

@@ -214,7 +214,7 @@ def _game_in_bytes(bound: LowerBound, proof: WeightedBound) -> str:
     return rf"""
         ## The game
 
-        An input takes $w = {w.read}$ bytes, held or moved, and so does an intermediate cell that is complete. A
+        The game is after Hong and Kung (1981). An input takes $w = {w.read}$ bytes, held or moved, and so does an intermediate cell that is complete. A
         complete output takes $w_o = {w.written}$. A cell that is initialised and not complete is a partial sum: one of
         the output takes $p = {w.partial}$ bytes, an intermediate one $p_H = {w.hidden}$, held, stored or loaded. At
         most $S$ bytes are held at any moment. {"Values may be computed again." if bound.recompute else ""}
