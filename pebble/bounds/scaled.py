@@ -200,8 +200,9 @@ def scaled_bound(
     game = rf"""
         ## The game
 
-        The game is after Hong and Kung (1981). In units of $1/{units}$ byte a value takes, its share of a full block's scale included: {each}; scales are
-        inputs. A complete output takes $w_o = {written}$ units, a partial sum $p = {p}$, held, stored or loaded.
+        The game is after Hong and Kung (1981). In units of $1/{units}$ byte a value takes, its share of a full block's
+        scale included: {each}; scales are inputs. A complete output takes $w_o = {written}$ units, a partial sum $p =
+        {p}$, held, stored or loaded.
         {cells} At most $S$ bytes are held at any moment. {again}
         """
     bound = WeightedBound(own, (KernelBound(proof, least_bytes, 1),), values, game=game)

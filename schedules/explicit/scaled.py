@@ -16,6 +16,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property, partial
+from math import gcd
 
 from pebble.schedules.explicit.backward import even_blocks
 from pebble.units import ceil_div
@@ -97,8 +98,7 @@ class ScaledSchedule:
         extent = {"C": {"A": s, "B": t}, "A": {"A": s}, "B": {"B": s}}[self.stays]
         inputs = 0
         for name, (rows, of) in sides.items():
-            blocks = ceil_div(rows, extent.get(name, rows))
-            inputs += visits[name] * _moved(of, rows, w.k, blocks)
+            inputs += visits[name] * _moved(of, rows, w.k, extent.get(name, rows))
         return inputs + w.m * w.n * (2 * cost.partial * (visits["C"] - 1) + cost.written)
 
     @property
@@ -124,9 +124,10 @@ def _scales(of: Format, depth: int) -> int:
     return UNITS * of.scale * ceil_div(depth, of.block) if of.block else 0
 
 
-def _moved(of: Format, rows: int, depth: int, blocks: int) -> int:
-    """Bytes of all rows and their scales once, in so many blocks of rows one after the other."""
-    scales = rows if of.rows == 1 else ceil_div(rows, of.rows) + blocks - 1
+def _moved(of: Format, rows: int, depth: int, extent: int) -> int:
+    """Bytes of all rows and their scales once, in blocks of so many rows, some of which begin within those of a scale."""
+    begin = ceil_div(rows, extent) - 1
+    scales = ceil_div(rows, of.rows) + begin - begin * gcd(extent, of.rows) // of.rows
     return rows * ceil_div(depth * of.bits, 8) + scales * _scales(of, depth) // UNITS
 
 
@@ -202,10 +203,10 @@ class ScaledPanels:
         """Bytes moved: values and scales."""
         w = self.workload
         x, weights, _ = w.formats
-        ups = w.up_products * _moved(weights, w.hidden, w.d_model, 1)
+        ups = w.up_products * _moved(weights, w.hidden, w.d_model, w.hidden)
         # a slice of W2 has the scales of its group, which none shares
-        down = _moved(weights, w.d_out, w.hidden, 1)
-        rows = _moved(x, w.tokens, w.d_model, self.panels)
+        down = _moved(weights, w.d_out, w.hidden, w.d_out)
+        rows = _moved(x, w.tokens, w.d_model, self.size)
         return rows + self.panels * (ups + down) + self.memory.cost.written * w.tokens * w.d_out
 
     @property
