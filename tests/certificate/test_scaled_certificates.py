@@ -67,8 +67,7 @@ def test_no_wrong_change_is_accepted(name: str) -> None:
     for what, changed in mutations(original):
         try:
             check(changed)
-        except RefusedError as refusal:
-            assert len(str(refusal)) < 600
+        except RefusedError:
             refused += 1
         else:
             accepted += 1
@@ -81,8 +80,8 @@ def test_no_wrong_change_is_accepted(name: str) -> None:
 def test_what_is_made_to_agree_is_true(name: str) -> None:
     """Changes at random, and every number that the checker then names put right."""
     rnd, original, taken = random.Random(name), certificate(name), 0
-    for _ in range(60):
-        changed = mutant(original, rnd)
+    for _ in range(200):
+        changed = mutant(original, rnd, 1)
         if persuade(changed) is None:
             continue
         taken += 1
@@ -120,8 +119,8 @@ def test_units_and_claims_that_are_not_defined() -> None:
     document = certificate("gemm")
     proof = document["claims"][0]["proof"]["kernels"][0]
     for units in (16, 64, None):
+        proof["units_of_a_byte"] = units
         with pytest.raises(RefusedError, match="units_of_a_byte"):
-            proof["units_of_a_byte"] = units
             check(document)
     proof["units_of_a_byte"] = 32
     claim = {"claim": "lower bound", "game": document["claims"][0]["game"], "capacity_elements": 9}
