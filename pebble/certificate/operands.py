@@ -2,13 +2,9 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple, Protocol
 
 from .reading import RefusedError
-
-if TYPE_CHECKING:
-    from .statement import Workload
-
 
 UNITS = 32  # of a byte, in which values of formats are counted
 
@@ -47,6 +43,38 @@ STATISTICS = ("L", "delta")  # of a row of attention, in fp32
 STATISTIC_WIDTH = 4
 
 
+class Stated(Protocol):
+    """What operands follow from."""
+
+    @property
+    def size(self) -> dict[str, int]:
+        """Dimensions by name."""
+
+    @property
+    def option(self) -> dict[str, bool]:
+        """Flags by name."""
+
+    @property
+    def rows(self) -> tuple[int, ...]:
+        """Of each group, where products are grouped."""
+
+    @property
+    def in_width(self) -> int:
+        """Bytes of a value of an input."""
+
+    @property
+    def out_width(self) -> int:
+        """Bytes of a value of an output."""
+
+    @property
+    def formats(self) -> dict[str, str]:
+        """Of operands that have their own."""
+
+    @property
+    def streams(self) -> int:
+        """Hidden products: gate and up, or one."""
+
+
 class Operand(NamedTuple):
     """A matrix in slow memory: how many values, the bytes of each, and how often each crosses at least."""
 
@@ -55,40 +83,40 @@ class Operand(NamedTuple):
     moves: int  #: once to be read, once to be written
 
 
-def of_gemm(w: Workload, at: str) -> dict[str, Operand]:
+def of_gemm(w: Stated, at: str) -> dict[str, Operand]:
     m, n, k = w.size["m"], w.size["n"], w.size["k"]
     return _product(m * k, k * n, m * n, w)
 
 
-def of_gemm_backward(w: Workload, at: str) -> dict[str, Operand]:
+def of_gemm_backward(w: Stated, at: str) -> dict[str, Operand]:
     m, n, k = w.size["m"], w.size["n"], w.size["k"]
     return _with_gradients(w, {"A": m * k, "B": k * n}, {"dC": m * n})
 
 
-def _with_gradients(w: Workload, sizes: dict[str, int], others: dict[str, int]) -> dict[str, Operand]:
+def _with_gradients(w: Stated, sizes: dict[str, int], others: dict[str, int]) -> dict[str, Operand]:
     """Inputs whose gradients are outputs, and other inputs."""
     inputs = {name: Operand(count, w.in_width, 1) for name, count in (sizes | others).items()}
     return inputs | {f"d{name}": Operand(count, w.out_width, 1) for name, count in sizes.items()}
 
 
-def of_grouped(w: Workload, at: str) -> dict[str, Operand]:
+def of_grouped(w: Stated, at: str) -> dict[str, Operand]:
     total, n, k = sum(w.rows), w.size["n"], w.size["k"]
     return _product(total * k, len(w.rows) * k * n, total * n, w)
 
 
-def _product(a: int, b: int, c: int, w: Workload) -> dict[str, Operand]:
+def _product(a: int, b: int, c: int, w: Stated) -> dict[str, Operand]:
     twice = 2 if w.option["accumulate_into"] else 1
     return {"A": Operand(a, w.in_width, 1), "B": Operand(b, w.in_width, 1), "C": Operand(c, w.out_width, twice)}
 
 
-def of_ffn(w: Workload, at: str) -> dict[str, Operand]:
+def of_ffn(w: Stated, at: str) -> dict[str, Operand]:
     m, k, f, l = w.size["tokens"], w.size["d_model"], w.size["hidden"], w.size["d_out"]
     up = Operand(w.streams * k * f, w.in_width, 1)
     ends = {"W2": Operand(f * l, w.in_width, 1), "Y": Operand(m * l, w.out_width, 1)}
     return {"X": Operand(m * k, w.in_width, 1), "Wg+Wu" if w.streams == 2 else "W1": up, **ends}
 
 
-def of_attention(w: Workload, at: str) -> dict[str, Operand]:
+def of_attention(w: Stated, at: str) -> dict[str, Operand]:
     size, i = w.size, w.in_width
     if size["heads"] % size["kv_heads"]:
         raise RefusedError(f"{at}.kv_heads", "expected a divisor of the heads")
@@ -100,28 +128,28 @@ def of_attention(w: Workload, at: str) -> dict[str, Operand]:
     return {**inputs, "O": Operand(above * e, w.out_width, 1)}
 
 
-def of_ffn_backward(w: Workload, at: str) -> dict[str, Operand]:
+def of_ffn_backward(w: Stated, at: str) -> dict[str, Operand]:
     m, d, f, e = w.size["tokens"], w.size["d_model"], w.size["hidden"], w.size["d_out"]
     first, saved = ("W0", "H") if w.streams == 1 else ("Wg+Wu", "G+U")
     others = {"dY": m * e, **({} if w.option["recomputed"] else {saved: w.streams * m * f})}
     return _with_gradients(w, {"X": m * d, first: w.streams * d * f, "W1": f * e}, others)
 
 
-def of_attention_backward(w: Workload, at: str) -> dict[str, Operand]:
+def of_attention_backward(w: Stated, at: str) -> dict[str, Operand]:
     rows, columns = (matrix.elements // w.size["head_dim"] for matrix in list(of_attention(w, at).values())[:2])
     d, e = w.size["head_dim"], w.size["value_dim"]
     both = _with_gradients(w, {"Q": rows * d, "K": columns * d, "V": columns * e}, {"dO": rows * e})
     return both | {name: Operand(rows, STATISTIC_WIDTH, 1) for name in STATISTICS}
 
 
-def of_scaled_gemm(w: Workload, at: str) -> dict[str, Operand]:
+def of_scaled_gemm(w: Stated, at: str) -> dict[str, Operand]:
     m, n, k = w.size["m"], w.size["n"], w.size["k"]
     sides = zip("AB", (m, n), w.formats.values(), strict=True)
     inputs = {x: Operand(FORMATS[name].bytes_of(rows, k), 1, 1) for x, rows, name in sides}
     return inputs | {"C": Operand(m * n, w.out_width, 1)}
 
 
-def of_scaled_ffn(w: Workload, at: str) -> dict[str, Operand]:
+def of_scaled_ffn(w: Stated, at: str) -> dict[str, Operand]:
     m, k, f, l = w.size["tokens"], w.size["d_model"], w.size["hidden"], w.size["d_out"]
     x, weights = FORMATS[w.formats["dtype_x"]], FORMATS[w.formats["dtype_w"]]
     ups = {name: weights.bytes_of(f, k) for name in (("Wg", "Wu") if w.streams == 2 else ("W1",))}
@@ -129,7 +157,7 @@ def of_scaled_ffn(w: Workload, at: str) -> dict[str, Operand]:
     return {name: Operand(size, 1, 1) for name, size in inputs.items()} | {"Y": Operand(m * l, w.out_width, 1)}
 
 
-def of_latent(w: Workload, at: str) -> dict[str, Operand]:
+def of_latent(w: Stated, at: str) -> dict[str, Operand]:
     size, i = w.size, w.in_width
     if w.option["causal"] and size["keys"] < size["queries"]:
         raise RefusedError(f"{at}.keys", "a causal mask needs at least as many keys as queries")
@@ -138,7 +166,7 @@ def of_latent(w: Workload, at: str) -> dict[str, Operand]:
     return {**inputs, "O": Operand(above * size["latent"], w.out_width, 1)}
 
 
-def of_conv2d(w: Workload, at: str) -> dict[str, Operand]:
+def of_conv2d(w: Stated, at: str) -> dict[str, Operand]:
     kernel, stride = w.size["kernel"], w.size["stride"]
     if kernel > min(w.size["height"], w.size["width"]):
         raise RefusedError(f"{at}.kernel", "it is larger than the input")
@@ -156,7 +184,7 @@ def of_conv2d(w: Workload, at: str) -> dict[str, Operand]:
     }
 
 
-def of_layer(w: Workload, at: str) -> dict[str, Operand]:
+def of_layer(w: Stated, at: str) -> dict[str, Operand]:
     t, d, f, heads, shared, key, val = w.size.values()
     qkv, out = d * ((heads + shared) * key + shared * val), heads * val * d
     return {
