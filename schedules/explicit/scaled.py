@@ -125,7 +125,7 @@ def _scales(of: Format, depth: int) -> int:
 
 
 def _moved(of: Format, rows: int, depth: int, extent: int) -> int:
-    """Bytes of all rows and their scales once, in blocks of so many rows, some of which begin within those of a scale."""
+    """Bytes of all rows and their scales once, in blocks of so many rows, which may begin within those of a scale."""
     begin = ceil_div(rows, extent) - 1
     scales = ceil_div(rows, of.rows) + begin - begin * gcd(extent, of.rows) // of.rows
     return rows * ceil_div(depth * of.bits, 8) + scales * _scales(of, depth) // UNITS
@@ -185,7 +185,7 @@ class ScaledPanels:
     def loads(self) -> dict[str, int]:
         """Values loaded, by operand; scales left out."""
         w = self.workload
-        ups = {name: w.d_model * w.hidden * self.panels for name in (("Wg", "Wu") if w.gated else ("W1",))}
+        ups = dict.fromkeys(("Wg", "Wu") if w.gated else ("W1",), w.d_model * w.hidden * self.panels)
         return {"X": w.tokens * w.d_model, **ups, "W2": w.hidden * w.d_out * self.panels}
 
     @property
