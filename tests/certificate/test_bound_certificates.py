@@ -239,6 +239,17 @@ def test_no_wrong_change_is_accepted(name: str) -> None:
     assert accepted < refused / 5  # another data type of the same width, a larger capacity for a schedule, ...
 
 
+@pytest.mark.parametrize("name", ["gemm-backward", "ffn-backward", "attention-backward"])
+def test_schedules_that_are_not_defined_are_refused(name: str) -> None:
+    document = certificate(name)
+    moved = {"loads": {}, "stores": {}, "peak_elements": 3}
+    upper = {"claim": "upper bound", "capacity_elements": 9, "elements": 1, "bytes": 1, "moved": moved}
+    piece = {"kind": "parts", "parts": [{"kind": "blocks"}] * 2}
+    for schedule in ({"kind": "bands", "side": "rows", "runs": []}, {"kind": "kernels", "kernels": []}, piece):
+        document["claims"] = [{**upper, "schedule": schedule}]
+        assert "no schedule of a" in str(refusal(document))
+
+
 def test_the_checker_stands_alone() -> None:
     for file in CHECKER.glob("*.py"):
         for node in ast.walk(ast.parse(file.read_text())):
