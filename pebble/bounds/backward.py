@@ -89,7 +89,12 @@ class SharedPiece(Piece):
 
 
 def backward_uses(
-    m: int, n: int, k: int, names: Sequence[str] = ("A", "dA", "B", "dB", "dC"), handed: Collection[str] = ()
+    m: int,
+    n: int,
+    k: int,
+    names: Sequence[str] = ("A", "dA", "B", "dB", "dC"),
+    handed: Collection[str] = (),
+    added: int = 0,
 ) -> tuple[Use, ...]:
     """Theorem 13 on the backward pass of an m x n x k product, by itself or as a part of a workload.
 
@@ -101,6 +106,8 @@ def backward_uses(
         What A, dA, B, dB and dC are called.
     handed : collection of str
         Those that another part computes or uses: no move of them is certain.
+    added : int
+        Moves that are certain besides.
     """
     box, products = Box(m, n, 2 * k), (m * n * k, m * n * k)
     shapes = ((m * k, n, 1), (m * k, n, 2), (k * n, m, 1), (k * n, m, 2), (m * n, 2 * k, 1))
@@ -110,8 +117,8 @@ def backward_uses(
     )
     initialised = sum(kind.count for kind in kinds if not kind.first)
     return (
-        SharedPiece(FORM, METHOD, box, products, initialised, theorem=THEOREM),
-        ByLines(LineProblem(FORM, kinds, sum(products), multipliers=MULTIPLIERS, theorem=THEOREM)),
+        SharedPiece(FORM, METHOD, box, products, initialised, added, theorem=THEOREM),
+        ByLines(LineProblem(FORM, kinds, sum(products), added, MULTIPLIERS, theorem=THEOREM)),
     )
 
 

@@ -102,6 +102,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
+from typing import NamedTuple
 
 from pebble.bounds.chain import Chain
 from pebble.bounds.line_search import ByLines, LineBound, line_bound
@@ -250,8 +251,30 @@ _ARGUMENT = r"""
         """
 
 
+class ChainWidths(NamedTuple):
+    """What values of a chain take, in one unit: A, B, D, a cell of H complete and not, one of Y not and complete."""
+
+    a: int
+    b: int
+    d: int
+    complete: int
+    hidden: int
+    partial: int
+    written: int
+
+    @classmethod
+    def of(cls, widths: Widths) -> ChainWidths:
+        """Where inputs and complete cells have one width."""
+        w, hidden, p, written = widths.in_units
+        return cls(w, w, w, w, hidden, p, written)
+
+
 def chain_problems(
-    chain: Chain, widths: Widths = ALIKE, weights: tuple[int, int] = (1, 1), own_input: bool = True
+    chain: Chain,
+    widths: Widths = ALIKE,
+    weights: tuple[int, int] = (1, 1),
+    own_input: bool = True,
+    numbers: ChainWidths | None = None,
 ) -> tuple[LineProblem, ...]:
     """The ways to apply Theorem 8 to a chain whose H has all its cells; none where a mask leaves some out.
 
@@ -264,21 +287,24 @@ def chain_problems(
         alpha and beta, what first and second products count.
     own_input : bool
         False: A is computed by another part of the workload, so that it is loaded once is not certain.
+    numbers : ChainWidths, optional
+        Where inputs have widths of their own; ``widths`` are then those of the game of values.
     """
     m, k, f, l, cells = chain.m, chain.k, chain.f, chain.l, chain.cells
     if cells != m * f:
         return ()
-    alike, (alpha, beta), (w, hidden, p, written) = widths.uniform, weights, widths.in_units
+    alike, (alpha, beta) = widths.uniform and numbers is None, weights
+    a, b, d, w, hidden, p, written = numbers or ChainWidths.of(widths)
 
     def problem(form: str, streams: int, added: int = 0) -> LineProblem:
         inputs: tuple[Lines, ...] = (
-            Lines("B", streams * k * f, m, w, w, w, weight=alpha),
-            Lines("D", f * l, m, w, w, w, weight=beta),
+            Lines("B", streams * k * f, m, b, b, b, weight=alpha),
+            Lines("D", f * l, m, d, d, d, weight=beta),
         )
         if alike:
             inputs = (Lines("B and D", (streams * k + l) * f, m),)
         kinds: list[ValueKind] = [
-            Lines("A", m * k, streams * f, w * own_input, w, w, weight=alpha),
+            Lines("A", m * k, streams * f, a * own_input, a, a, weight=alpha),
             *inputs,
             Lines("Y", m * l, f, written, 2 * p, p, weight=beta),
             Hidden(chain.hidden, cells, alpha * k, beta * l, w, hidden),
@@ -290,7 +316,7 @@ def chain_problems(
             form,
             tuple(kinds),
             alpha * first + beta * second,
-            added * w,
+            added * b,
             _MULTIPLIERS,
             theorem=THEOREM if alike else IN_BYTES,
             widths=widths,

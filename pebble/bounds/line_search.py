@@ -177,6 +177,13 @@ GATED = {
         The columns of gate and up stand side by side. $H$ takes the place of the gate's cell; an up cell has first
         products only, begins free and ends nowhere.
         """,
+    "gated middle": r"""
+        The columns of gate and up stand side by side. $dG$ takes the place of $dH$; an up cell begins when that is
+        complete, ends nowhere, and between two segments is held or loaded, at one move.
+        """,
+    "gate's middle": """
+        The up cells are left out: every up weight is loaded and its gradient stored besides, which is added at the end.
+        """,
     "gate's chain": """
         The up cells are left out: what is left is a schedule of the gate's chain, and every up weight is loaded
         besides, which is added at the end.

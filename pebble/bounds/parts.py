@@ -68,6 +68,10 @@ class WorkloadPart(Subject):
         Values that it is handed and that it hands on.
     written : int
         Outputs of the workload that it writes; of a part that hands its results on none.
+    hands_on : bool
+        Whether it hands cells on beside outputs that it writes.
+    besides : int
+        Inputs of the workload that it reads besides, of which what the theorems count begins free.
     """
 
     name: str
@@ -77,6 +81,8 @@ class WorkloadPart(Subject):
     alone: tuple[Use, ...] = ()
     handed: int = 0
     written: int = 0
+    hands_on: bool = False
+    besides: int = 0
 
 
 @dataclass(frozen=True)

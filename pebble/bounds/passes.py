@@ -107,6 +107,7 @@ from typing import Any, NamedTuple
 from pebble.bounds.numbers import number
 from pebble.bounds.proofs import InWidths, Theorem
 from pebble.units import ceil_div
+from pebble.workloads.backward import STATISTIC_BYTES
 from pebble.workloads.widths import ALIKE, Widths
 
 THEOREM = Theorem("Theorem 9", __name__)
@@ -143,6 +144,7 @@ class Grid:
     narrower: int = 0  #: so much less the outputs of a row take than its accumulators
     widths: Widths = ALIKE  #: what values take
     column_sums: int = 0  #: c', those of a column that are accumulators
+    statistics: int = 0  #: those of the values of A in a row that are in fp32, whatever the type of the others
     narrower_column: int = 0  #: so much less these take once they are complete
 
     @classmethod
@@ -162,7 +164,8 @@ class Grid:
         w, _, p, written = widths.in_units
         sums, wider = self.column_sums, p - written
         column = w * (self.column - sums) + p * sums
-        values = replace(self, k=w * self.k, l=p * self.l, column=column, column_sums=p * sums)
+        inputs = w * self.k + (0 if widths == ALIKE else STATISTIC_BYTES // widths.unit - w) * self.statistics
+        values = replace(self, k=inputs, l=p * self.l, column=column, column_sums=p * sums, statistics=0)
         return replace(values, cell=w, narrower=wider * self.l, narrower_column=wider * sums, widths=widths)
 
     @cached_property

@@ -47,9 +47,13 @@ def in_bytes(problem: Accounting, bound: LowerBound, memory: FastMemory) -> Lowe
         (only,), floor = problems, max(bound.bytes // problem.groups, kernels[0].bytes)
         if (result := only.bound(memory.bytes, floor, slow=True)).proof is not None:
             kernels = (result,)
-    elif problem.computed_once:  # parts of a layer
+    elif problem.computed_once:  # parts that hand values on
         more = (part.bound(memory.bytes, known.bytes, slow=True) for part, known in zip(problems, kernels, strict=True))
         kernels = tuple(new if new.proof else known for new, known in zip(more, kernels, strict=True))
+    if problems and problem.parts and problem.uses:  # parts that are bounded as one besides
+        whole = KernelProblem(weighted(problem.uses, memory.widths), problem.workload.compulsory_bytes, 1)
+        joined = whole.bound(memory.bytes, sum(kernel.times * kernel.bytes for kernel in kernels))
+        kernels = (joined,) if joined.proof is not None else kernels
     chain = problem.chain
     proof = WeightedBound(memory.widths, kernels, bound, chained=chain is not None)
     if proof.bytes <= bound.bytes:
@@ -65,11 +69,14 @@ class KernelProblem(NamedTuple):
     least: int  #: bytes that surely move
     times: int  #: how many equal ones there are
     handed: int = 0  #: bytes that it is handed or hands on, which only a kernel of its own moves
+    besides: int = 0  #: bytes that surely move and that the theorems do not count
 
     def bound(self, capacity: int, floor: int, slow: bool = False) -> KernelBound:
         """What proves most of it, if more than ``floor``, among the theorems that take a search or the others."""
-        uses = (use for use in self.uses if use.slow == slow)
-        return KernelBound(best_of(uses, Goal(capacity, floor + self.handed)), self.least, self.times, self.handed)
+        found = best_of(
+            (use for use in self.uses if use.slow == slow), Goal(capacity, floor + self.handed - self.besides)
+        )
+        return KernelBound(found, self.least, self.times, self.handed, self.besides)
 
 
 class KernelBound(NamedTuple):
@@ -79,11 +86,12 @@ class KernelBound(NamedTuple):
     least: int  #: bytes that surely move
     times: int  #: how many equal ones there are
     handed: int = 0  #: bytes that it is handed or hands on
+    besides: int = 0  #: bytes that surely move and that the proof does not count
 
     @property
     def bytes(self) -> int:
         """Of one of them."""
-        return self.least if self.proof is None else self.proof.bytes - self.handed
+        return self.least if self.proof is None else self.proof.bytes - self.handed + self.besides
 
 
 def _kernels(problem: Accounting, bound: LowerBound, widths: Widths) -> list[KernelProblem]:
@@ -115,10 +123,17 @@ def _part(part: WorkloadPart, widths: Widths) -> KernelProblem:
 
 
 def _linked(part: WorkloadPart, widths: Widths) -> KernelProblem:
-    """A part that is handed values, or hands them on: what is its own; the theorems on it alone."""
-    of = Widths(widths.read, widths.hidden, widths.hidden, widths.read) if not part.written else widths
+    """A part that is handed values, or hands them on: what is its own; the theorems on it alone.
+
+    A schedule in widths is one in narrower widths that moves no more, and less where a value moves surely.
+    """
+    of = widths if part.written else Widths(widths.read, widths.hidden, widths.hidden, widths.read)
     least = widths.read * part.least + (of.written - of.read) * part.written
-    return KernelProblem(weighted(part.alone, of), least, part.count, widths.read * part.handed)
+    besides = widths.read * part.besides
+    if part.hands_on:  # cells of either kind count what the narrower takes; complete outputs are as wide as they are
+        of = Widths(of.read, of.hidden, min(of.hidden, of.partial), min(of.read, of.written))
+        besides += (widths.written - of.written) * part.written
+    return KernelProblem(weighted(part.alone, of), least, part.count, widths.read * part.handed, besides)
 
 
 @dataclass(frozen=True)
@@ -168,6 +183,7 @@ class WeightedBound(SingleClaim):
                 "surely_moved_bytes": kernel.least,
                 "count": kernel.times,
                 **({"handed_over_bytes": kernel.handed} if kernel.handed else {}),
+                **({"besides_bytes": kernel.besides} if kernel.besides else {}),
             }
             for kernel in self.kernels
         ]
@@ -193,6 +209,8 @@ class WeightedBound(SingleClaim):
             "bytes": bound.bytes,
             "proof": self.claim(),
         }
+        if self.game:  # values that differ in width are not counted
+            return [own]
         return [*self.values.proof.claims(self.values), own]
 
     def text(self, traffic: Mapping[str, int]) -> str:
@@ -206,16 +224,23 @@ class WeightedBound(SingleClaim):
         ## Result
 
         $$ Q \ge {terms} = {number(self.bytes)}
+
+        No schedule moves fewer bytes. $\Box$
         """
 
 
 def _handed(kernel: KernelBound) -> str:
     if not kernel.handed:
         return ""
+    besides = ""
+    if kernel.besides:
+        besides = f"""Besides, ${number(kernel.besides)}$ bytes surely move that are not counted here: what was saved of
+        gate and up, of which $H$ is made, and what complete outputs are wider than the cells that are handed on."""
     return f"""
-        In the layer ${number(kernel.handed)}$ bytes of this are handed over: load what is handed to this part when it
-        is complete, store what it hands on when that is, and a schedule of the layer holds one of this part alone. So
-        the layer moves ${number(kernel.bytes)}$ bytes of its values at least, and no transfer counts for two parts.
+        In the whole ${number(kernel.handed)}$ bytes of this are handed over: load what is handed to this part when it
+        is complete, store what it hands on when that is, and a schedule of the whole holds one of this part alone.
+        {besides} So the whole moves ${number(kernel.bytes)}$ bytes of its values at least, and no transfer counts for
+        two parts.
         """
 
 

@@ -5,7 +5,18 @@ from __future__ import annotations
 from itertools import product
 from typing import Unpack
 
-from pebble.cdag.building import Dag, Finish, SumOptions, Sums, add_input, add_matrix, add_sum, name_of, new_dag
+from pebble.cdag.building import (
+    Dag,
+    Finish,
+    SumOptions,
+    Sums,
+    add_input,
+    add_matrix,
+    add_sum,
+    add_value,
+    name_of,
+    new_dag,
+)
 from pebble.workloads.backward import STATISTICS, AttentionBackward
 
 
@@ -52,17 +63,19 @@ def ffn_backward_dag(
     d_out: int | None = None,
     *,
     recomputed: bool = False,
+    gated: bool = False,
     **options: Unpack[SumOptions],
 ) -> Dag:
-    """dX, dW0 and dW1 of Y := H W1, H := act(X W0), from X, W0, W1, dY and H; or with H computed again.
+    """dX, dW0 and dW1 of Y := H W1, H := act(X W0), from X, W0, W1, dY and H; or with H computed again; or gated.
 
     Parameters
     ----------
-    tokens, d_model, hidden, d_out, recomputed
+    tokens, d_model, hidden, d_out, recomputed, gated
         As `pebble.workloads.FfnBackward` has them.
     **options
         As :class:`pebble.cdag.building.Sums` has them; the tile over tokens, d_model, hidden, d_out. In place, dZ takes
-        the place of dH: the product with H is a further task on its cell.
+        the place of dH: the product with H is a further task on its cell. Gated, dG does, and H and dU are values of
+        their own, of G and U and of dG, G and U.
 
     Raises
     ------
@@ -78,28 +91,46 @@ def ffn_backward_dag(
     extents = {"tokens": tokens, "d-model": d_model, "hidden": hidden, "d-out": d_model if d_out is None else d_out}
     rows, inner, middle, cols = sums.split(extents)
     sides = (len(rows), len(inner), len(middle), len(cols))
-    dag = new_dag(8 * max(sides) * sum(a * b for i, a in enumerate(sides) for b in sides[i + 1 :]))
+    dag = new_dag(16 * max(sides) * sum(a * b for i, a in enumerate(sides) for b in sides[i + 1 :]))
     form, width, out = sums.form, sums.in_bytes, sums.out_bytes
-    for name, first, second in (("X", rows, inner), ("W0", inner, middle), ("W1", middle, cols), ("dY", rows, cols)):
-        add_matrix(dag, name, first, second, width)
-    if not recomputed:
-        add_matrix(dag, "H", rows, middle, width)
+    ups = {"Wg": ("G", "dG"), "Wu": ("U", "dU")} if gated else {"W0": ("H", "dZ")}  # what each makes, and its gradient
+    add_matrix(dag, "X", rows, inner, width)
+    for name in ups:
+        add_matrix(dag, name, inner, middle, width)
+    add_matrix(dag, "W1", middle, cols, width)
+    add_matrix(dag, "dY", rows, cols, width)
+    for name, _ in () if recomputed else ups.values():
+        add_matrix(dag, name, rows, middle, width)
     for i, height in enumerate(rows):
         for j, breadth in enumerate(middle):
-            if recomputed:
-                up = [(name_of("X", (i, t)), name_of("W0", (t, j))) for t in range(len(inner))]
-                add_sum(dag, form, "H", (i, j), up, weight=height * breadth * width, finish=[Finish("act", "act")])
+            weight = height * breadth * width
+            for up, (name, _) in ups.items() if recomputed else ():
+                terms = [(name_of("X", (i, t)), name_of(up, (t, j))) for t in range(len(inner))]
+                act = [] if gated else [Finish("act", "act")]
+                add_sum(dag, form, name, (i, j), terms, weight=weight, finish=act)
             terms = [(name_of("dY", (i, q)), name_of("W1", (j, q))) for q in range(len(cols))]
-            last = [Finish("multiply", "*=", (name_of("H", (i, j)),))]
-            add_sum(dag, form, "dZ", (i, j), terms, weight=height * breadth * width, finish=last)
-    for name, left, right, (first, second, summed) in (
-        ("dW1", "H[{s},{a}]", "dY[{s},{b}]", (middle, cols, rows)),
-        ("dX", "dZ[{a},{s}]", "W0[{b},{s}]", (rows, inner, middle)),
-        ("dW0", "X[{s},{a}]", "dZ[{s},{b}]", (inner, middle, rows)),
-    ):
+            made = [name_of(name, (i, j)) for name, _ in ups.values()]
+            dz = "dG" if gated else "dZ"
+            last = [Finish("multiply", "*=", tuple(made))]
+            cell = add_sum(dag, form, dz, (i, j), terms, weight=weight, finish=last)
+            if gated:
+                add_value(dag, "H", (i, j), made, "multiply", weight=weight)
+                add_value(dag, "dU", (i, j), [cell, *made], "multiply", weight=weight)
+    gradients = [("dW1", [("H[{s},{a}]", "dY[{s},{b}]")], (middle, cols, rows))]
+    gradients.append(
+        ("dX", [(f"{dz}[{{a}},{{s}}]", f"{up}[{{b}},{{s}}]") for up, (_, dz) in ups.items()], (rows, inner, middle))
+    )
+    gradients += [
+        (f"d{up}", [("X[{s},{a}]", f"{dz}[{{s}},{{b}}]")], (inner, middle, rows)) for up, (_, dz) in ups.items()
+    ]
+    for name, factors, (first, second, summed) in gradients:
         for a, height in enumerate(first):
             for b, breadth in enumerate(second):
-                terms = [(left.format(a=a, b=b, s=s), right.format(a=a, b=b, s=s)) for s in range(len(summed))]
+                terms = [
+                    (left.format(a=a, b=b, s=s), right.format(a=a, b=b, s=s))
+                    for s in range(len(summed))
+                    for left, right in factors
+                ]
                 add_sum(dag, form, name, (a, b), terms, weight=height * breadth * out, output=True)
     return dag
 

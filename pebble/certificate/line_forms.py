@@ -48,11 +48,22 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any
+from typing import Any, NamedTuple
 
 from .lines import BITS, MAX_KERNEL, Form, Lines, ValueKind, entropy, read_times
 from .reading import RefusedError, array, integer
-from .statement import ALIKE, GEMM_BACKWARD, LATENT, ClaimedWidths, Workload, chain_of
+from .statement import (
+    ALIKE,
+    ATTENTION_BACKWARD,
+    FFN_BACKWARD,
+    GEMM_BACKWARD,
+    LATENT,
+    ClaimedWidths,
+    Workload,
+    besides_middle,
+    chain_of,
+    middle_of,
+)
 
 MANY = 1000  # mu (k + l) / w beyond which a cell is charged by split, or (n - 1) w + mu E(k + l, n)
 MAX_STEPS = 20_000
@@ -143,31 +154,49 @@ def _least(charge: Callable[[int], Bounds], most: int, at: str) -> Bounds:
     return low, high
 
 
+class ChainWidths(NamedTuple):
+    """What values of a chain take, in one unit: A, B, D, a cell of H complete and not, one of Y not and complete."""
+
+    a: int
+    b: int
+    d: int
+    complete: int
+    hidden: int
+    partial: int
+    written: int
+
+    @classmethod
+    def of(cls, widths: ClaimedWidths) -> ChainWidths:
+        """Where inputs and complete cells have one width."""
+        w, hidden, p, written = widths.in_units
+        return cls(w, w, w, w, hidden, p, written)
+
+
 def chain_forms(
-    sizes: tuple[int, int, int, int], streams: int, widths: ClaimedWidths, stated: Any, at: str
+    sizes: tuple[int, int, int, int], streams: int, numbers: ChainWidths, stated: Any, at: str
 ) -> dict[str, Form]:
     """The ways to apply the theorem to m, k, f and l with all cells of H, by name.
 
     ``told``: alpha and beta, what products count; without them B and D, whose values are then alike, are one kind.
     """
     m, k, f, l = sizes
-    w, hidden, p, written = widths.in_units
+    a, b, d, w, hidden, p, written = numbers
     alpha = beta = 1
     if stated is not None:
         array(stated, at, 2, 2)
         alpha, beta = (integer(x, f"{at}[{i}]", 1, MAX_WEIGHT) for i, x in enumerate(stated))
 
     def form(columns: int, more: int) -> Form:
-        inputs = [Lines(k * columns, m, w, w, w, weight=alpha), Lines(f * l, m, w, w, w, weight=beta)]
+        inputs = [Lines(k * columns, m, b, b, b, weight=alpha), Lines(f * l, m, d, d, d, weight=beta)]
         kinds: list[ValueKind] = [
-            Lines(m * k, columns, w, w, w, weight=alpha),
-            *([Lines(k * columns + f * l, m, w, w, w)] if stated is None else inputs),
+            Lines(m * k, columns, a, a, a, weight=alpha),
+            *([Lines(k * columns + f * l, m, b, b, b)] if stated is None and b == d else inputs),
             Lines(m * l, f, written, 2 * p, p, weight=beta),
             Hidden(m * f, alpha * k, beta * l, w, hidden),
         ]
         if columns > f:  # an up cell has first products only, begins free and ends nowhere
             kinds.append(Lines(m * f, alpha * k, 0, 2 * hidden, hidden))
-        return Form(kinds, alpha * m * columns * k + beta * m * f * l, w * more, max(alpha, beta))
+        return Form(kinds, alpha * m * columns * k + beta * m * f * l, b * more, max(alpha, beta))
 
     # gate and up columns side by side; or the up cells are left out, and each up weight is loaded
     return {"chain": form(f, 0)} if streams == 1 else {"gated chain": form(2 * f, 0), "gate's chain": form(f, k * f)}
@@ -179,8 +208,35 @@ def line_forms(workload: Workload, widths: ClaimedWidths = ALIKE, stated: Any = 
         m, k, f, l, cells = chain_of(workload)
         if cells != m * f:  # a mask: lines then differ in length
             return {}
-        return chain_forms((m, k, f, l), workload.streams, widths, stated, f"{at}.work_weights")
+        return chain_forms((m, k, f, l), workload.streams, ChainWidths.of(widths), stated, f"{at}.work_weights")
+    if workload.family in (FFN_BACKWARD, ATTENTION_BACKWARD):
+        return middle_of_backward(workload, widths)
     return {name: form.at(widths, at) for name, form in _product_lines(workload).items()}
+
+
+def middle_of_backward(workload: Workload, widths: ClaimedWidths) -> dict[str, Form]:
+    """dZ := dY W1^T, then dX := dZ W0^T and dW0 := X^T dZ, where no mask leaves cells out; or dS, dQ and dK.
+
+    Of gate and up, a further cell begins when dZ is complete and ends nowhere: between two segments it is complete. Or
+    it is left out, each up weight is loaded and its gradient stored.
+    """
+    (m, f, l, k, cells), more = middle_of(workload), besides_middle(workload, widths)
+    if cells != m * f:
+        return {}
+    w, hidden, p, written = widths.in_units
+
+    def form(columns: int, besides: int) -> Form:
+        kinds: list[ValueKind] = [Lines(m * l, f, w, w, w), Lines(f * l, m, w, w, w)]
+        for count, length in ((m * k, columns), (k * columns, m)):
+            kinds += [Lines(count, length, w, w, w), Lines(count, length, written, 2 * p, p)]
+        kinds.append(Hidden(cells, l, 2 * k, w, hidden))
+        if columns > f:
+            kinds.append(Lines(cells, 2 * k, 0, w, w))
+        return Form(kinds, cells * l + m * columns * 2 * k, besides)
+
+    if workload.streams == 1:
+        return {"middle": form(f, more)}
+    return {"gated middle": form(2 * f, more), "gate's middle": form(f, more + k * f * (w + written))}
 
 
 def kernel_lines(workload: Workload, number: int, widths: ClaimedWidths, at: str) -> dict[str, Form]:

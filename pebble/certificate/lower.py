@@ -16,7 +16,13 @@ computes.
 
 In bytes, any theorem on the part alone holds, less what is handed over: in a schedule of all parts keep the values of
 one, load what is handed to it when that is complete and store what it hands on when that is. This is a schedule of the
-part alone, and what it moves besides are transfers that belong to the part.
+part alone, and what it moves besides are transfers that belong to the part. Where a part has outputs and hands cells
+on, both count as the narrower: a schedule in widths is one in narrower widths, and each output is stored complete once,
+which is as much more as it is wider.
+
+In the backward pass of a network the second layer hands dH to the first, where it becomes dZ; H, unless that is what
+was saved, begins free where it is computed, as if it were handed over. The values of gate and up that were saved are
+read by the second layer besides. Or the middle, dH and what reads dZ, is bounded as one.
 """
 
 from __future__ import annotations
@@ -24,7 +30,8 @@ from __future__ import annotations
 from typing import Any
 
 from .reading import RefusedError, array, choice, equal, fields, integer, tagged
-from .statement import ALIKE, ClaimedWidths, Piece, Workload, chain_of, read_widths, strict_stores
+from .scaled import by_formats
+from .statement import ALIKE, FFN_BACKWARD, ClaimedWidths, Piece, Workload, chain_of, read_widths, strict_stores
 from .theorems import HANDED_OVER, IN_BYTES, ONE_KERNEL, REDONE, KernelClaim, fused_theorems
 
 
@@ -44,12 +51,14 @@ def _game(workload: Workload, claim: dict[str, Any], at: str) -> tuple[bool, boo
 def check_lower(workload: Workload, claim: dict[str, Any], at: str) -> str:
     """Check one claim of a lower bound and say it in a sentence."""
     fields(claim, at, ("claim", "game", "capacity_elements", "elements", "bytes", "proof"))
+    if workload.formats:
+        raise RefusedError(f"{at}.claim", f"values of a {workload.family} differ in width: it is counted in bytes")
     redo, separate, how = _game(workload, claim, at)
     if separate and redo and workload.pieces:
         raise RefusedError(f"{at}.game", "kernel by kernel is about a layer whose values are computed once")
     capacity = integer(claim["capacity_elements"], f"{at}.capacity_elements", 3)
     proof, where = claim["proof"], f"{at}.proof"
-    if workload.pieces:
+    if workload.pieces and not (workload.family == FFN_BACKWARD and _of_the_middle(proof)):
         elements, total = (_kernel_by_kernel if separate else _added)(workload, redo, capacity, proof, where)
     else:
         group, hidden = (_separate if separate else _fused)(workload, redo, capacity, proof, where)
@@ -63,6 +72,11 @@ def check_lower(workload: Workload, claim: dict[str, Any], at: str) -> str:
     )
 
 
+def _of_the_middle(proof: Any) -> bool:
+    """Whether a proof is about the middle of a backward pass, which uses what one part hands to the other."""
+    return type(proof) is dict and proof.get("theorem") in ("segments", "lines")
+
+
 def check_bytes(workload: Workload, claim: dict[str, Any], at: str) -> str:
     """Check one claim of a lower bound in bytes, where partial sums have a width of their own."""
     fields(claim, at, ("claim", "game", "widths_bytes", "capacity_bytes", "bytes", "proof"))
@@ -70,37 +84,59 @@ def check_bytes(workload: Workload, claim: dict[str, Any], at: str) -> str:
     widths = read_widths(workload, claim["widths_bytes"], f"{at}.widths_bytes")
     if separate and workload.family == "layer":
         raise RefusedError(f"{at}.game.kernels", "no theorem in bytes is about a layer kernel by kernel")
-    if redo and workload.linked:
+    if redo and workload.linked and not workload.formats:
         raise RefusedError(f"{at}.game.recompute", "these theorems are about schedules that compute nothing again")
     capacity = integer(claim["capacity_bytes"], f"{at}.capacity_bytes", 3)
-    proof, where, kernels = claim["proof"], f"{at}.proof", kernels_of(workload, widths, capacity, separate)
+    proof, where = claim["proof"], f"{at}.proof"
     fields(proof, where, ("theorem", "kernels"))
     choice(proof["theorem"], f"{where}.theorem", ("segments in bytes",))
-    spec = array(proof["kernels"], f"{where}.kernels", len(kernels), len(kernels))
-    total = 0
-    for number, ((requested, count), item) in enumerate(zip(kernels, spec, strict=True)):
-        moved = requested.moves(item, f"{where}.kernels[{number}]", IN_BYTES)
-        if workload.family == "layer":
-            piece = workload.pieces[number]
-            taken = widths.read * piece.taken
-            moved = requested.least - taken if item["theorem"] == "compulsory" else moved - taken
-        total += count * moved
-    equal(claim["bytes"], total, f"{at}.bytes", "bytes moved, at least")
+    whole = workload.family == FFN_BACKWARD and type(proof["kernels"]) is list and len(proof["kernels"]) == 1
+    if workload.formats:
+        (item,) = array(proof["kernels"], f"{where}.kernels", 1, 1)
+        moved = by_formats(workload, widths, capacity, redo, item, f"{where}.kernels[0]")
+    elif whole:  # of its middle
+        moved = KernelClaim(workload, widths, capacity).moves(proof["kernels"][0], f"{where}.kernels[0]", ("lines",))
+    else:
+        kernels = kernels_of(workload, widths, capacity, separate)
+        moved = _kernels_added(workload, widths, kernels, proof["kernels"], f"{where}.kernels")
+    equal(claim["bytes"], moved, f"{at}.bytes", "bytes moved, at least")
     return (
         f"every schedule of {workload.label} in {capacity:,} bytes of fast memory, where a partial sum takes "
-        f"{widths.partial} bytes ({widths.hidden} of an intermediate), moves at least {total:,} bytes ({how})"
+        f"{widths.partial} bytes ({widths.hidden} of an intermediate), moves at least {moved:,} bytes ({how})"
     )
+
+
+def _kernels_added(
+    workload: Workload, widths: ClaimedWidths, kernels: list[tuple[KernelClaim, int]], proof: Any, at: str
+) -> int:
+    """Bytes of all kernels, parts or groups; a part that is handed values, or hands them on, has these free."""
+    spec = array(proof, at, len(kernels), len(kernels))
+    linked = workload.linked and bool(workload.pieces)
+    total = 0
+    for number, ((requested, count), item) in enumerate(zip(kernels, spec, strict=True)):
+        moved = requested.moves(item, f"{at}[{number}]", IN_BYTES)
+        if linked:
+            piece = workload.pieces[number]
+            if item["theorem"] == "compulsory":
+                moved = widths.read * piece.least + (widths.written - widths.read) * piece.written
+            else:
+                wider = widths.written - requested.widths.written  # of complete outputs
+                moved += wider * piece.written - widths.read * piece.taken
+        total += count * moved
+    return total
 
 
 def kernels_of(
     workload: Workload, widths: ClaimedWidths, capacity: int, separate: bool
 ) -> list[tuple[KernelClaim, int]]:
     """What is bounded by itself, and how many equal ones there are."""
-    if workload.pieces:  # each by itself; what all but the last part of a layer hand on is an intermediate
-        *others, last = workload.pieces
-        of = widths.handing_on if workload.family == "layer" else widths
-        claims = [(KernelClaim(piece.workload, of, capacity), piece.count) for piece in others]
-        return [*claims, (KernelClaim(last.workload, widths, capacity), last.count)]
+    if workload.pieces:  # each by itself; what is handed on is an intermediate
+        claims = []
+        for piece in workload.pieces:
+            of = widths if piece.written or not workload.linked else widths.handing_on
+            of = widths.narrower if piece.hands_on else of
+            claims.append((KernelClaim(piece.workload, of, capacity), piece.count))
+        return claims
     if not separate:
         return [(KernelClaim(workload, widths, capacity), workload.groups)]
     inside = KernelClaim(workload, widths.handing_on, capacity, 0), KernelClaim(workload, widths, capacity, 1)

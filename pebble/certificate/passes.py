@@ -20,6 +20,10 @@ zeta <= 1, so that z drops out; what they move makes w (cells that move). Cut by
 each bracket from whichever cutting makes it largest, and the cells make up for both w. The schedule chooses how many
 cuts there are, so the least over all numbers of cuts counts.
 
+Columns may have accumulators too, as dK and dV of a backward pass, where rows have dQ: these make a round trip in each
+of their gaps, as those of rows do, and so count in all four sets; c above counts the inputs of a column, and zeta is
+the larger of all values of a row and all of a column.
+
 In bytes k, l and c are what the values of a row and a column take, accumulators as the partial sums that they are
 between two updates, and S is in bytes. A cell that is not whole takes as much as an input at least, held or moved: zeta
 is the larger of k + l and c over that, rounded up, so that w is 1 at most again.
@@ -80,6 +84,15 @@ def row_and_column(workload: Workload, m: int, k: int, f: int, l: int) -> tuple[
     return Vectors(m, inside, f, seeing), Vectors(f, across, m, seen)
 
 
+def of_attention_backward(workload: Workload, w: int, p: int, statistics: int) -> tuple[Vectors, Vectors]:
+    """Queries, with Q, dO, their ``statistics`` and dQ, and keys, with K, V, dK and dV."""
+    size = workload.size
+    k, l = size["head_dim"], size["value_dim"]
+    rows, columns = row_and_column(workload, workload.rows_of_group, k, size["keys"], l)
+    inputs = w * (k + l)
+    return rows._replace(values=(inputs + statistics, p * k)), columns._replace(values=(inputs, p * (k + l)))
+
+
 def prove_passes(rows: Vectors, columns: Vectors, capacity: int, proof: Any, at: str, cell: int = 1) -> int:
     """Moves beyond the compulsory ones that the one or two cuttings of a proof make certain; a cell takes ``cell``."""
     zeta = -(-max(sum(rows.values), sum(columns.values)) // cell)
@@ -107,8 +120,8 @@ def _way(vectors: tuple[Vectors, Vectors], by_rows: bool, capacity: int, zeta: i
     def at_cuts(q: int) -> Again:
         pairs = max(0, q * size - counted.number)
         of_rows, of_columns = (pairs, gaps) if by_rows else (gaps, pairs)
-        y, c = of_rows * rows.values[1], of_columns * columns.values[0]
-        r = of_rows * sum(rows.values)
+        sums, c = of_columns * columns.values[1], of_columns * columns.values[0]
+        y, r = of_rows * rows.values[1] + sums, of_rows * sum(rows.values) + sums
         return Again(*(max(0, total - q * capacity) for total in (y, r, c + y, c + r)))
 
     return at_cuts

@@ -15,7 +15,19 @@ from typing import Any
 
 from .corner import Corner, read_turn
 from .reading import RefusedError, array, equal, fields, flag, integer, tagged
-from .statement import ALIKE, LATENT, ClaimedWidths, Workload, read_widths, with_separate_operands
+from .statement import (
+    ALIKE,
+    ATTENTION_BACKWARD,
+    FFN_BACKWARD,
+    GEMM_BACKWARD,
+    LATENT,
+    SCALED,
+    SCALED_FFN,
+    ClaimedWidths,
+    Workload,
+    read_widths,
+    with_separate_operands,
+)
 from .token_bands import check_token_bands
 from .upper import ScheduleTraffic, check_banded, check_claim, check_gemm, check_remainder, fits
 from .upper_chain import Shape, check_chain, check_panels
@@ -23,6 +35,7 @@ from .upper_conv import check_conv
 
 _PRODUCTS = {"blocks": check_gemm, "banded": check_banded, "apart": check_remainder}
 TOKEN_BANDS = "token bands"
+_WITHOUT_SCHEDULES = (GEMM_BACKWARD, FFN_BACKWARD, ATTENTION_BACKWARD, SCALED, SCALED_FFN)
 _FUSED = ("bands", "panels apart", "phases")
 
 
@@ -93,6 +106,8 @@ def _width(workload: Workload, name: str) -> int:
 
 def traffic_of(workload: Workload, memory: Memory, schedule: Any, at: str) -> ScheduleTraffic:
     """What a schedule moves and holds; parts run one after the other, through slow memory."""
+    if workload.family in _WITHOUT_SCHEDULES:
+        raise RefusedError(at, f"no schedule of a {workload.family} is defined here")
     if workload.family == "conv2d":
         return _convolution(workload, memory, schedule, at)
     if workload.pieces:

@@ -36,17 +36,27 @@ With recomputation (last) cells are followed through the segments that touch the
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from math import ceil
 from typing import Any
 
 from .geometry import MAX_LEAVES, Box, prove_by_means, prove_redone, prove_touched
 from .reading import RefusedError, array, choice, equal, fields, fraction, integer
-from .statement import GEMM_BACKWARD, ClaimedWidths, Workload, chain_of
+from .statement import (
+    ATTENTION_BACKWARD,
+    FFN_BACKWARD,
+    GEMM_BACKWARD,
+    ClaimedWidths,
+    Workload,
+    besides_middle,
+    chain_of,
+    middle_of,
+)
 
 MAX_SEGMENTS = 2**128
 MAX_WEIGHT = 1024
+USE_FIELDS = ("theorem", "form", "hidden_cell_bytes", "output_cell_bytes", "work_weights", "segments", "shares")
 Limits = tuple[Fraction, Fraction, Fraction]
 
 
@@ -82,7 +92,12 @@ def parts_of(workload: Workload) -> dict[str, SegmentTerm]:
     if workload.family == GEMM_BACKWARD:
         # dA += dC B is a triple (i, j, t), dB += A dC a triple (i, j, k + t): one box; all cells are stored
         m, n, k = size["m"], size["n"], size["k"]
-        return {"backward": SegmentTerm(Box(m, n, 2 * k), 2 * m * n * k, 0)}
+        forms = {"backward": SegmentTerm(Box(m, n, 2 * k), 2 * m * n * k, 0)}
+        if workload.option.get("again"):  # C += A B beside them: a value of B is met twice, cells of C need no store
+            forms["recomputed"] = SegmentTerm(Box(2 * n, m, 2 * k, 2), 3 * m * n * k, m * n)
+        return forms
+    if workload.family in (FFN_BACKWARD, ATTENTION_BACKWARD):
+        return _middle_of_backward(workload)
     if workload.family == "conv2d":
         pixels = workload.operands["Y"].elements // size["out_channels"]
         taps = workload.operands["W"].elements // size["out_channels"]
@@ -101,6 +116,20 @@ def parts_of(workload: Workload) -> dict[str, SegmentTerm]:
     # the up cells are further columns of the box; or: forget them, and load each up weight
     both = SegmentTerm(Box(m, 2 * f, k + l), m * f * (2 * k + l), 2 * m * f)
     return {"gated chain": both, "gate's chain": SegmentTerm(plain.box, plain.products, plain.cells, k * f)}
+
+
+def _middle_of_backward(workload: Workload) -> dict[str, SegmentTerm]:
+    """dZ += dY W1^T is a triple (i, j, t), dX += dZ W0^T is (i, j, e + t), dW0 += X^T dZ is (i, j, e + d + t): one box.
+
+    Of gate and up, further columns are cells that begin when dZ is complete; or they are forgotten, each up weight is
+    loaded and its gradient stored.
+    """
+    (m, f, l, k, cells), more = middle_of(workload), besides_middle(workload)
+    plain = SegmentTerm(Box(m, f, l + 2 * k), cells * (l + 2 * k), cells, more)
+    if workload.streams == 1:
+        return {"middle": plain}
+    both = SegmentTerm(Box(m, 2 * f, l + 2 * k), cells * (l + 4 * k), 2 * cells, more)
+    return {"gated middle": both, "gate's middle": replace(plain, more=more + 2 * k * f)}
 
 
 def kernel_part(workload: Workload, number: int) -> SegmentTerm:
@@ -149,25 +178,28 @@ def by_segments(part: SegmentTerm, capacity: int, proof: Any, at: str, besides: 
 
 def use_of(workload: Workload, number: int | None, widths: ClaimedWidths, proof: Any, at: str) -> Use:
     """The theorem with widths, in the form and with the charges that a proof names."""
-    fields(
-        proof, at, ("theorem", "form", "hidden_cell_bytes", "output_cell_bytes", "work_weights", "segments", "shares")
-    )
+    fields(proof, at, USE_FIELDS)
     p = integer(proof["output_cell_bytes"], f"{at}.output_cell_bytes", widths.written, widths.partial)
     forms = parts_of(workload) if number is None else {"": kernel_part(workload, number)}
     form = choice(proof["form"], f"{at}.form", tuple(forms))
     if workload.linked and number is None:
         return _chain_use(workload, widths, form, p, proof, at)
-    part, w = forms[form], widths.read
-    box = part.box
+    part = forms[form]
     equal(proof["hidden_cell_bytes"], 0, f"{at}.hidden_cell_bytes", "bytes of a cell of an intermediate")
     if workload.family == GEMM_BACKWARD:
-        return _shared_use(box, part.products, widths, p, _weights(proof, at, 2, 1))
+        return _shared_use(part.box, part.products, widths, p, _weights(proof, at, 2, 1))
     _weights(proof, at, 1, 1)
+    return product_use(part, (widths.read, widths.read), p, widths.written)
+
+
+def product_use(part: SegmentTerm, inputs: tuple[int, int], p: int, written: int) -> Use:
+    """Of one product, whose values of A and of B take so much, and whose cells count ``p``."""
+    box, (a, b) = part.box, inputs
     initialised = part.initialised or box.rows * box.cols
-    limits = Fraction(w, box.overlap * box.cols), Fraction(w, box.rows), Fraction(p, box.depth)
-    taken = initialised * p - (initialised - part.cells) * widths.written
-    kind = limits, Fraction(w * w * p, box.overlap)
-    return Use((kind,), (1,), part.products, taken, part.more * widths.written)
+    limits = Fraction(a, box.overlap * box.cols), Fraction(b, box.rows), Fraction(p, box.depth)
+    taken = initialised * p - (initialised - part.cells) * written
+    kind = limits, Fraction(a * b * p, box.overlap)
+    return Use((kind,), (1,), part.products, taken, part.more * written)
 
 
 def _shared_use(box: Box, products: int, widths: ClaimedWidths, p: int, weights: tuple[int, ...]) -> Use:

@@ -9,6 +9,23 @@ from math import gcd
 from typing import Any, NamedTuple
 
 from .nests import Nest, read_nest
+from .operands import (
+    FORMATS,
+    STATISTICS,
+    Operand,
+    of_attention,
+    of_attention_backward,
+    of_conv2d,
+    of_ffn,
+    of_ffn_backward,
+    of_gemm,
+    of_gemm_backward,
+    of_grouped,
+    of_latent,
+    of_layer,
+    of_scaled_ffn,
+    of_scaled_gemm,
+)
 from .reading import RefusedError, array, choice, fields, flag, integer, tagged
 
 WIDTHS = {"bf16": 2, "fp16": 2, "fp32": 4, "fp8": 1}
@@ -17,7 +34,9 @@ MAX_GROUPS = 4096
 MAX_WIDTH = 64
 LATENT = "latent-attention"
 EINSUM = "einsum"
-GEMM_BACKWARD = "gemm-backward"
+GEMM_BACKWARD, FFN_BACKWARD, ATTENTION_BACKWARD = "gemm-backward", "ffn-backward", "attention-backward"
+SCALED, SCALED_FFN = "scaled-gemm", "scaled-ffn"
+_HEADED = ("attention", LATENT, ATTENTION_BACKWARD)
 
 
 class ClaimedWidths(NamedTuple):
@@ -44,6 +63,11 @@ class ClaimedWidths(NamedTuple):
         return gcd(*self)
 
     @property
+    def narrower(self) -> ClaimedWidths:
+        """Where outputs and intermediates are looked at as one, what either takes at least."""
+        return ClaimedWidths(self.read, self.hidden, min(self.hidden, self.partial), min(self.read, self.written))
+
+    @property
     def in_units(self) -> ClaimedWidths:
         """The same in these units."""
         return ClaimedWidths(*(width // self.unit for width in self))
@@ -57,14 +81,6 @@ class ClaimedWidths(NamedTuple):
 ALIKE = ClaimedWidths(1, 1, 1, 1)
 
 
-class Operand(NamedTuple):
-    """A matrix in slow memory: how many values, the bytes of each, and how often each crosses at least."""
-
-    elements: int
-    width: int
-    moves: int  #: once to be read, once to be written
-
-
 @dataclass(frozen=True)
 class Piece:
     """A part of a workload, or ``count`` equal ones: groups of heads, products of one size."""
@@ -74,6 +90,8 @@ class Piece:
     taken: int  #: its values that another part computes, or uses so that they need not be stored
     least: int  #: values of the whole that it alone moves: weights, inputs and outputs
     count: int
+    written: int = 0  #: those of them that are outputs, where parts are linked
+    hands_on: bool = False  #: whether it hands cells on beside these
 
 
 @dataclass(frozen=True)
@@ -89,6 +107,7 @@ class Workload:
     operands: dict[str, Operand] = field(default_factory=dict)
     pieces: tuple[Piece, ...] = ()
     nest: Nest | None = None  #: of an einsum
+    formats: dict[str, str] = field(default_factory=dict)  #: of operands that have their own, with block scales
 
     @property
     def narrow(self) -> int:
@@ -112,17 +131,18 @@ class Workload:
         rows = [f"rows={','.join(map(str, self.rows))}"] if self.rows else []
         options = [name for name, on in self.option.items() if on]
         nest = [self.nest.text] if self.nest else []
-        return " ".join([self.family, *nest, *rows, *(f"{name}={n}" for name, n in self.size.items()), *options])
+        named = [f"{name}={value}" for name, value in (self.size | self.formats).items()]
+        return " ".join([self.family, *nest, *rows, *named, *options])
 
     @property
     def linked(self) -> bool:
         """Whether one product uses what another computes."""
-        return self.family in ("ffn", "attention", LATENT, "layer")
+        return self.separate_operands or self.family in (LATENT, FFN_BACKWARD, ATTENTION_BACKWARD, SCALED_FFN)
 
     @property
     def separate_operands(self) -> bool:
-        """Whether the operands of these products are matrices of their own, not columns of one."""
-        return self.linked and self.family != LATENT
+        """Whether it is two products in a row, each of whose operands are matrices of their own."""
+        return self.family in ("ffn", "attention", "layer")
 
     @property
     def streams(self) -> int:
@@ -137,7 +157,7 @@ class Workload:
         else 1."""
         if self.nest is not None:
             return self.nest.groups
-        return self.size["batch"] * self.size.get("kv_heads", 1) if self.family in ("attention", LATENT) else 1
+        return self.size["batch"] * self.size.get("kv_heads", 1) if self.family in _HEADED else 1
 
     @property
     def sharing(self) -> int:
@@ -208,6 +228,11 @@ def read_workload(value: Any, at: str) -> Workload:
     bytes_in, bytes_out = (WIDTHS[choice(value[x], f"{at}.{x}", WIDTHS)] for x in ("dtype", "out_dtype"))
     if family == EINSUM:
         return _einsum(value, at, bytes_in, bytes_out)
+    if family in (SCALED, SCALED_FFN):  # a value may take less than a byte
+        formats = {name: choice(value[name], f"{at}.{name}", tuple(FORMATS)) for name in besides}
+        size = {name: integer(value[name], f"{at}.{name}", 1, MAX_DIMENSION) for name in dimensions}
+        bare = Workload(family, size, option, (), 1, bytes_out, formats=formats)
+        return replace(bare, operands=_FAMILIES[family].operands(bare, at))
     return _workload(at, family, {name: value[name] for name in dimensions}, option, bytes_in, bytes_out, rows)
 
 
@@ -243,89 +268,11 @@ def without_initial(w: Workload) -> Workload:
     return _workload("statement.workload", w.family, w.size, option, w.in_width, w.out_width, w.rows)
 
 
-def _gemm(w: Workload, at: str) -> dict[str, Operand]:
-    m, n, k = w.size["m"], w.size["n"], w.size["k"]
-    return _product(m * k, k * n, m * n, w)
-
-
-def _gemm_backward(w: Workload, at: str) -> dict[str, Operand]:
-    m, n, k = w.size["m"], w.size["n"], w.size["k"]
-    sizes = {"A": m * k, "B": k * n, "dC": m * n}
-    inputs = {name: Operand(count, w.in_width, 1) for name, count in sizes.items()}
-    return inputs | {f"d{name}": Operand(sizes[name], w.out_width, 1) for name in "AB"}
-
-
-def _grouped(w: Workload, at: str) -> dict[str, Operand]:
-    total, n, k = sum(w.rows), w.size["n"], w.size["k"]
-    return _product(total * k, len(w.rows) * k * n, total * n, w)
-
-
-def _product(a: int, b: int, c: int, w: Workload) -> dict[str, Operand]:
-    twice = 2 if w.option["accumulate_into"] else 1
-    return {"A": Operand(a, w.in_width, 1), "B": Operand(b, w.in_width, 1), "C": Operand(c, w.out_width, twice)}
-
-
-def _ffn(w: Workload, at: str) -> dict[str, Operand]:
-    m, k, f, l = w.size["tokens"], w.size["d_model"], w.size["hidden"], w.size["d_out"]
-    up = Operand(w.streams * k * f, w.in_width, 1)
-    ends = {"W2": Operand(f * l, w.in_width, 1), "Y": Operand(m * l, w.out_width, 1)}
-    return {"X": Operand(m * k, w.in_width, 1), "Wg+Wu" if w.streams == 2 else "W1": up, **ends}
-
-
-def _attention(w: Workload, at: str) -> dict[str, Operand]:
-    size, i = w.size, w.in_width
-    if size["heads"] % size["kv_heads"]:
-        raise RefusedError(f"{at}.kv_heads", "expected a divisor of the heads")
-    if w.option["causal"] and size["keys"] < size["queries"]:
-        raise RefusedError(f"{at}.keys", "a causal mask needs at least as many keys as queries")
-    above, below = size["batch"] * size["heads"] * size["queries"], size["batch"] * size["kv_heads"] * size["keys"]
-    d, e = size["head_dim"], size["value_dim"]
-    inputs = {"Q": Operand(above * d, i, 1), "K": Operand(below * d, i, 1), "V": Operand(below * e, i, 1)}
-    return {**inputs, "O": Operand(above * e, w.out_width, 1)}
-
-
-def _latent(w: Workload, at: str) -> dict[str, Operand]:
-    size, i = w.size, w.in_width
-    if w.option["causal"] and size["keys"] < size["queries"]:
-        raise RefusedError(f"{at}.keys", "a causal mask needs at least as many keys as queries")
-    above, both = size["batch"] * size["heads"] * size["queries"], size["latent"] + size["rope"]
-    inputs = {"Q": Operand(above * both, i, 1), "KV": Operand(size["batch"] * size["keys"] * both, i, 1)}
-    return {**inputs, "O": Operand(above * size["latent"], w.out_width, 1)}
-
-
 def with_separate_operands(w: Workload) -> Workload:
     """The attention whose keys and values are matrices of their own: a schedule of it is one of latent attention."""
     size = {name: w.size[name] for name in ("queries", "keys", "heads", "batch")}
     size |= {"head_dim": w.size["latent"] + w.size["rope"], "value_dim": w.size["latent"], "kv_heads": 1}
     return _workload("workload", "attention", size, {**w.option, "strict": False}, w.in_width, w.out_width)
-
-
-def _conv2d(w: Workload, at: str) -> dict[str, Operand]:
-    kernel, stride = w.size["kernel"], w.size["stride"]
-    if kernel > min(w.size["height"], w.size["width"]):
-        raise RefusedError(f"{at}.kernel", "it is larger than the input")
-    pixels = read = 1
-    for extent in (w.size["height"], w.size["width"]):
-        out = 1 + (extent - kernel) // stride
-        pixels *= out
-        # windows of `kernel` positions start every `stride`: they overlap, or leave gaps that nothing reads
-        read *= out * kernel if stride >= kernel else kernel + (out - 1) * stride
-    batch, ins, channels = w.size["batch"], w.size["in_channels"], w.size["out_channels"]
-    return {
-        "X": Operand(batch * ins * read, w.in_width, 1),
-        "W": Operand(channels * ins * kernel * kernel, w.in_width, 1),
-        "Y": Operand(batch * channels * pixels, w.out_width, 1),
-    }
-
-
-def _layer(w: Workload, at: str) -> dict[str, Operand]:
-    t, d, f, heads, shared, key, val = w.size.values()
-    qkv, out = d * ((heads + shared) * key + shared * val), heads * val * d
-    return {
-        "X": Operand(t * d, w.in_width, 1),
-        "weights": Operand(qkv + out + (w.streams + 1) * d * f, w.in_width, 1),
-        "Y": Operand(t * d, w.out_width, 1),
-    }
 
 
 def _grouped_pieces(w: Workload, at: str) -> tuple[Piece, ...]:
@@ -358,8 +305,49 @@ def _layer_pieces(w: Workload, at: str) -> tuple[Piece, ...]:
         Piece("qkv", qkv, t * width, t * d + d * width, 1),
         Piece("attention", attention, attention.compulsory // groups, 0, groups),
         Piece("o", out, t * heads * val + t * d, heads * val * d, 1),
-        Piece("mlp", mlp, t * d, mlp.compulsory - t * d, 1),
+        Piece("mlp", mlp, t * d, mlp.compulsory - t * d, 1, t * d),
     )
+
+
+def _backward_pieces(w: Workload, at: str) -> tuple[Piece, ...]:
+    """The backward passes of Y := H W1 and of Z := X W0, or of gate and up side by side.
+
+    The first hands on dH, and is handed H unless that is what was saved; the second is handed dZ. What was saved of
+    gate and up belongs to the first, whose H is made of it.
+    """
+    (m, d, f, e), s, again = w.size.values(), w.streams, w.option["recomputed"]
+    saved, given = (0 if again else s * m * f), again or s == 2
+    size = {"m": m, "n": e, "k": f}, {"m": m, "n": s * f, "k": d}
+    second, first = (_workload(at, GEMM_BACKWARD, sides, {"again": False}, w.in_width, w.out_width) for sides in size)
+    first = replace(first, option={"again": again})
+    own = saved if s == 2 else 0
+    return (
+        Piece("second layer", second, (2 if given else 1) * m * f - own, m * e + 2 * f * e + saved, 1, f * e, True),
+        Piece("first layer", first, s * m * f, 2 * (m + s * f) * d, 1, (m + s * f) * d),
+    )
+
+
+_BESIDES_MIDDLE = {FFN_BACKWARD: ("dW1", "H", "G+U"), ATTENTION_BACKWARD: ("dV", *STATISTICS)}
+
+
+def middle_of(workload: Workload) -> tuple[int, int, int, int, int]:
+    """m, f, l, k and the cells of the middle of a backward pass, of one group.
+
+    A cell (i, j) of dZ := dY W1^T, or of dS := dO V^T, has ``l`` first products. Then it is used ``k`` times for dX, or
+    dQ, and ``k`` times for dW0, or dK.
+    """
+    size = workload.size
+    if workload.family == FFN_BACKWARD:
+        m, k, f, l = size.values()
+        return m, f, l, k, m * f
+    return workload.rows_of_group, size["keys"], size["value_dim"], size["head_dim"], workload.pairs
+
+
+def besides_middle(workload: Workload, widths: ClaimedWidths = ALIKE) -> int:
+    """What surely moves of a group besides, in units: the other gradient, what was saved, statistics of rows."""
+    known = [workload.operands[name] for name in _BESIDES_MIDDLE[workload.family] if name in workload.operands]
+    total = sum(one.elements * (1 if widths == ALIKE else one.width // widths.unit) for one in known)
+    return total // workload.groups
 
 
 class _Family(NamedTuple):
@@ -369,21 +357,26 @@ class _Family(NamedTuple):
     operands: Callable[[Workload, str], dict[str, Operand]]
 
 
+_NETWORK = ("tokens", "d_model", "hidden", "d_out")
 _HEADS = ("queries", "keys", "head_dim", "value_dim", "heads", "kv_heads", "batch")
 _IMAGES = ("batch", "in_channels", "out_channels", "height", "width", "kernel", "stride")
 _DIMENSIONS = ("tokens", "d_model", "hidden", "heads", "kv_heads", "head_dim", "value_dim")
 _FAMILIES = {
-    "gemm": _Family(("m", "n", "k"), ("accumulate_into",), (), _gemm),
-    "ffn": _Family(("tokens", "d_model", "hidden", "d_out"), ("gated",), (), _ffn),
-    "attention": _Family(_HEADS, ("causal",), ("softmax",), _attention),
-    LATENT: _Family(("queries", "keys", "latent", "rope", "heads", "batch"), ("causal",), (), _latent),
-    "conv2d": _Family(_IMAGES, (), (), _conv2d),
-    "grouped": _Family(("n", "k"), ("accumulate_into",), ("rows",), _grouped),
-    "layer": _Family(_DIMENSIONS, ("gated",), (), _layer),
-    GEMM_BACKWARD: _Family(("m", "n", "k"), (), (), _gemm_backward),
+    "gemm": _Family(("m", "n", "k"), ("accumulate_into",), (), of_gemm),
+    "ffn": _Family(_NETWORK, ("gated",), (), of_ffn),
+    "attention": _Family(_HEADS, ("causal",), ("softmax",), of_attention),
+    LATENT: _Family(("queries", "keys", "latent", "rope", "heads", "batch"), ("causal",), (), of_latent),
+    "conv2d": _Family(_IMAGES, (), (), of_conv2d),
+    "grouped": _Family(("n", "k"), ("accumulate_into",), ("rows",), of_grouped),
+    "layer": _Family(_DIMENSIONS, ("gated",), (), of_layer),
+    GEMM_BACKWARD: _Family(("m", "n", "k"), (), (), of_gemm_backward),
+    FFN_BACKWARD: _Family(_NETWORK, ("recomputed", "gated"), (), of_ffn_backward),
+    ATTENTION_BACKWARD: _Family(_HEADS, ("causal",), (), of_attention_backward),
+    SCALED: _Family(("m", "n", "k"), (), ("dtype_a", "dtype_b"), of_scaled_gemm),
+    SCALED_FFN: _Family(_NETWORK, ("gated",), ("dtype_x", "dtype_w", "dtype_h"), of_scaled_ffn),
     EINSUM: _Family((), (), ("subscripts", "sizes", "operand_names"), lambda w, at: {}),
 }
-_PIECES = {"grouped": _grouped_pieces, "layer": _layer_pieces}
+_PIECES = {"grouped": _grouped_pieces, "layer": _layer_pieces, FFN_BACKWARD: _backward_pieces}
 
 
 def read_widths(workload: Workload, stated: Any, at: str) -> ClaimedWidths:

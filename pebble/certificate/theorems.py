@@ -14,11 +14,12 @@ from .gated import prove_gated
 from .lagrangian_lines import Units, by_multipliers
 from .line_forms import kernel_lines, line_forms
 from .lines import by_lines
-from .passes import prove_passes, row_and_column
+from .operands import STATISTIC_WIDTH, STATISTICS
+from .passes import of_attention_backward, prove_passes, row_and_column
 from .projections import by_projections
 from .reading import RefusedError, choice, fields, tagged
 from .segments import by_segments, by_use, cut_by_distinct, cut_by_second, kernel_part, parts_of, use_of
-from .statement import ALIKE, ClaimedWidths, Workload, chain_of
+from .statement import ALIKE, ATTENTION_BACKWARD, FFN_BACKWARD, ClaimedWidths, Workload, chain_of
 from .visits import by_visits
 
 REDONE = ("recompute, cut by second products", "recompute, cut by distinct products")
@@ -88,9 +89,13 @@ def _lines(problem: KernelClaim, proof: Any, at: str) -> int:
 def _passes(problem: KernelClaim, proof: Any, at: str) -> int:
     fields(proof, at, ("theorem", "cuttings"))
     workload, unit, (w, _, p, _) = problem.workload, problem.widths.unit, problem.widths.in_units
-    rows, columns = row_and_column(workload, *_in_one_kernel(problem, at)[:4])
-    rows = rows._replace(values=(w * rows.values[0], p * rows.values[1]))
-    columns = columns._replace(values=(w * columns.values[0], 0))
+    if workload.family == ATTENTION_BACKWARD:
+        wide = 1 if problem.widths == ALIKE else STATISTIC_WIDTH // unit
+        rows, columns = of_attention_backward(workload, w, p, len(STATISTICS) * wide)
+    else:
+        rows, columns = row_and_column(workload, *_in_one_kernel(problem, at)[:4])
+        rows = rows._replace(values=(w * rows.values[0], p * rows.values[1]))
+        columns = columns._replace(values=(w * columns.values[0], 0))
     again = prove_passes(rows, columns, problem.capacity // unit, proof["cuttings"], f"{at}.cuttings", w)
     return problem.least + unit * again
 
@@ -151,5 +156,8 @@ def fused_theorems(workload: Workload, redo: bool) -> tuple[str, ...]:
     """Those about one kernel in values, with or without recomputation."""
     if workload.nest is not None:
         return ("compulsory", *(() if redo and workload.nest.gone else ("projections",)))
+    if workload.family in (FFN_BACKWARD, ATTENTION_BACKWARD):
+        passes = ("passes",) if workload.family == ATTENTION_BACKWARD else ()
+        return ("compulsory", *(() if redo else ("segments", "lines", *passes)))
     chain = (*IN_BYTES[len(ONE_KERNEL) :], *REDONE) if workload.separate_operands else ()
     return (*ONE_KERNEL, *chain, *(("tied segments",) if workload.streams == 2 and not redo else ()))

@@ -23,7 +23,7 @@ from pebble.families.gemm import GEMM
 from pebble.families.grouped import GROUPED
 from pebble.families.latent import LATENT
 from pebble.families.layer import LAYER
-from pebble.families.scaled import SCALED
+from pebble.families.scaled import SCALED, SCALED_FFN
 from pebble.families.schedules import BALANCED, Explicit, OnSms
 from pebble.game import Variant
 from pebble.simulation import KernelConfig, Traffic
@@ -67,6 +67,7 @@ FAMILIES: dict[str, Family[Any]] = {
         CONV2D,
         EINSUM,
         SCALED,
+        SCALED_FFN,
         GEMM_BACKWARD,
         FFN_BACKWARD,
         ATTENTION_BACKWARD,

@@ -11,26 +11,27 @@ its :math:`dA` times :math:`\mathrm{act}'(Z)`, to the second as its :math:`dC`.
   computed again its values are handed over too. The product for it belongs to the part of the first layer, since it
   reads :math:`X` and :math:`W_0`: columns of its own in a box :math:`2 f \times m \times 2 d`, where a value of
   :math:`W_0` stands for two pairs of a column and a depth, the overlap :math:`R = 2` of Theorem 1; or it is left out.
-- *One chain*: :math:`dH`, :math:`dX` and :math:`dW_0` have all their values apart in a box :math:`m \times f \times
-  (e + 2 d)`, with :math:`dZ` the hidden cells of Theorems 2 and 8, :math:`e` first products and :math:`2 d` second ones
-  each. The saved :math:`H` is loaded besides, and :math:`dW_1` stored.
+- *One chain* (Theorem 14): :math:`dH`, :math:`dX` and :math:`dW_0`, with :math:`dZ` between them. The saved :math:`H`
+  is loaded besides, and :math:`dW_1` stored.
+- *Gated*, :math:`dZ` is :math:`dG` and :math:`dU` side by side, and :math:`W_0` is :math:`W_g` and :math:`W_u`.
+  :math:`H` begins free where :math:`G` and :math:`U` are, as if another part handed it over; that these are read once
+  is counted with the part of the second layer.
 
 **attention-backward**: five products over the pairs of a query and a key, in a group of heads that share :math:`K` and
 :math:`V` with their queries stacked; groups share no value.
 
-- *One chain*: :math:`dP`, :math:`dQ` and :math:`dK` have all their values apart in a box :math:`m \times f \times
-  (l + 2 k)`, with :math:`dS`, in the place of :math:`dP`, the hidden cells of Theorems 2 and 8: :math:`l` first
-  products and :math:`2 k` second ones. :math:`dV` is stored besides, and the statistics of the rows are loaded.
+- *One chain* (Theorem 14): :math:`dP`, :math:`dQ` and :math:`dK`, with :math:`dS`, in the place of :math:`dP`, between
+  them. :math:`dV` is stored besides, and the statistics of the rows are loaded.
 - *Whole pairs*: the pass bound holds with a pair as a cell, whole in a segment when all its products, of :math:`S, dP,
   dV, dQ` and :math:`dK`, are there. Where it is, all values of its query are used (:math:`Q, dO, L, \delta` and the
   sums of :math:`dQ`) and all of its key (:math:`K, V` and the sums of :math:`dK` and :math:`dV`). Where it is not, its
   :math:`P` or its :math:`dS` is touched in two segments, since one operation touches both: it is held over a cut, or
-  stored and loaded. Rows are queries once, and keys once.
+  stored and loaded.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import replace
 from typing import TypeVar
@@ -38,22 +39,13 @@ from typing import TypeVar
 from pebble.bounds import (
     Accounting,
     Box,
-    ByLines,
     ByPasses,
     Grid,
-    LineProblem,
-    Lines,
     Piece,
-    Use,
     WorkloadPart,
     backward_uses,
 )
-from pebble.bounds.backward import MULTIPLIERS, InValues
-from pebble.bounds.chain import METHOD
-from pebble.bounds.chain import THEOREM as CHAIN
-from pebble.bounds.chain_lines import THEOREM as LINES
-from pebble.bounds.chain_lines import Hidden
-from pebble.bounds.lines import ValueKind
+from pebble.bounds.middle import Middle, middle_uses
 from pebble.cdag.backward import attention_backward_dag, ffn_backward_dag, gemm_backward_dag
 from pebble.cdag.catalogue import SUMS, DagFamily
 from pebble.errors import InfeasibleError
@@ -61,8 +53,8 @@ from pebble.families.attention import ATTENTION
 from pebble.families.family import Family
 from pebble.families.gemm import GEMM
 from pebble.families.schedules import Explicit, in_turn
-from pebble.schedules.explicit.backward import Reload, backward_schedules
-from pebble.schedules.explicit.panels import attention_panels, ffn_panels, largest
+from pebble.schedules.explicit.backward import Elementwise, backward_schedules
+from pebble.schedules.explicit.panels import Panels, attention_panels, ffn_panels, largest, rest_panels
 from pebble.workloads import AttentionBackward, FfnBackward, Gemm, GemmBackward
 from pebble.workloads.backward import STATISTICS
 from pebble.workloads.parameters import flag, needed, optional
@@ -71,6 +63,18 @@ from pebble.workloads.workload import Workload
 
 W = TypeVar("W", bound=Workload)
 _SEPARATE = "one after the other"
+_GAME = (
+    "$dH := dY\\,W_1^{T}$, $dW_1 := H^{T} dY$, $dZ := dH \\odot \\mathrm{act}'(Z)$, $dX := dZ\\,W_0^{T}$ and $dW_0 := "
+    "X^{T} dZ$, multiply-adds in any order"
+)
+_NEVER = "; $dZ$ need never be in slow memory"
+_AGAIN = ", with $H := \\mathrm{act}(X W_0)$ computed again"
+_GATED_GAME = (
+    "$H := \\mathrm{act}(G) \\odot U$, $dH := dY\\,W_1^{T}$, $dW_1 := H^{T} dY$, $dG := dH \\odot U \\odot "
+    "\\mathrm{act}'(G)$, $dU := dH \\odot \\mathrm{act}(G)$, $dX := dG\\,W_g^{T} + dU\\,W_u^{T}$, $dW_g := X^{T} dG$ "
+    "and $dW_u := X^{T} dU$, multiply-adds in any order"
+)
+_GATED_AGAIN = ", with $G := X W_g$ and $U := X W_u$ computed again"
 _STAYS = {"A": "A and dA stay", "B": "B and dB stay", "C": "dC stays"}
 
 
@@ -130,72 +134,54 @@ class FfnBackwardFamily(BackwardFamily[FfnBackward]):
     parameters = (
         *needed(tokens="rows of X and dY", d_model="columns of X", hidden="columns of the hidden layer"),
         *optional(d_out="columns of dY (d-model)"),
-        flag("--recomputed", "H is computed again from X and W0 instead of being read"),
+        flag("--recomputed", "H, or gate and up, is computed again from X instead of being read"),
+        flag("--gated", "gate and up products (SwiGLU)"),
     )
-    certified = False
 
     def accounting(self, workload: FfnBackward) -> Accounting:
-        m, d, f, e = workload.tokens, workload.d_model, workload.hidden, workload.d_out
-        again = workload.recomputed
-        second = backward_uses(m, e, f, ("H", "dH", "W1", "dW1", "dY"), ("H", "dH") if again else ("dH",))
-        first = backward_uses(m, f, d, ("X", "dX", "W0", "dW0", "dZ"), ("dZ",))
+        m, d, f, e, s = workload.tokens, workload.d_model, workload.hidden, workload.d_out, workload.up_products
+        again, gated, saved = workload.recomputed, workload.gated, workload.saved
+        own = saved if gated else 0  # of which the second layer makes its H, which nobody gives it then
+        names, handed = ("H", "dH", "W1", "dW1", "dY"), ("H", "dH") if again or gated else ("dH",)
+        second = backward_uses(m, e, f, names, handed, own)
+        first = backward_uses(m, s * f, d, ("X", "dX", "W0", "dW0", "dZ"), ("dZ",))
         if again:  # with X W0 beside them a value of W0 is met twice
-            box, cells = Box(2 * f, m, 2 * d, 2), 2 * m * f
-            first += (Piece("recomputed", "segment accounting", box, (3 * m * f * d,), cells, whole_numbers=False),)
+            box, cells = Box(2 * s * f, m, 2 * d, 2), 2 * m * s * f
+            work = (3 * m * s * f * d,)
+            first += (Piece("recomputed", "segment accounting", box, work, cells, whole_numbers=False),)
+        alone, narrow = backward_uses(m, e, f, names), backward_uses(m, s * f, d, ("X", "dX", "W0", "dW0", "dZ"))
         parts = (
-            WorkloadPart("second layer", second, m * e + 2 * f * e + (0 if again else m * f)),
-            WorkloadPart("first layer", first, 2 * (m + f) * d),
-        )
-        added = f * e + (0 if again else m * f)
-        kinds: tuple[ValueKind, ...] = (
-            Lines("dY", m * e, f),
-            Lines("W1", f * e, m),
-            *(Lines(name, count, length, again=n) for name, count, length, n in _pairs(m, d, f)),
-            Hidden("dZ", m * f, e, 2 * d),
-        )
-        work = m * f * (e + 2 * d)
-        piece = Piece("dZ", METHOD, Box(m, f, e + 2 * d), (work,), m * f, added, theorem=CHAIN)
+            WorkloadPart(
+                "second layer", second, m * e + 2 * f * e + saved,
+                alone=alone, handed=len(handed) * m * f, written=f * e, hands_on=True, besides=own,
+            ),
+            WorkloadPart(
+                "first layer", first, 2 * (m + s * f) * d, alone=narrow, handed=s * m * f, written=(m + s * f) * d
+            ),
+        )  # fmt: skip
+        middle = Middle(m, f, e, d, m * f, ("dY", "W1", "X", "W0", "dZ"), saved, f * e, gated=gated)
         return Accounting(
             workload,
-            (InValues(piece), InValues(ByLines(LineProblem("dZ", kinds, work, added, MULTIPLIERS, theorem=LINES)))),
+            middle_uses(middle),
             parts=parts,
             computed_once=True,
             one_memory=True,
-            game="$dH := dY\\,W_1^{T}$, $dW_1 := H^{T} dY$, $dZ := dH \\odot \\mathrm{act}'(Z)$, "
-            "$dX := dZ\\,W_0^{T}$ and $dW_0 := X^{T} dZ$, multiply-adds in any order"
-            + (", with $H := \\mathrm{act}(X W_0)$ computed again" if again else "")
-            + "; $dZ$ need never be in slow memory",
+            game=(_GATED_GAME if gated else _GAME)
+            + ((_GATED_AGAIN if gated else _AGAIN) if again else "")
+            + ("; $dG$ and $dU$, $dZ$ together, need never be in slow memory" if gated else _NEVER),
             symbols=workload.dimensions,
         )
 
     def schedules(self, workload: FfnBackward, memory: FastMemory) -> Mapping[str, Explicit]:
-        """Layer by layer, with dZ (and H, where it is computed again) through slow memory; at once, or by products."""
-        w = workload
-        second, first = w.layers
-        inside, cells = memory.handing_on, w.tokens * w.hidden
-        wide = memory if memory.cost.written >= memory.cost.read else inside  # dH and dW1 take that at most
-        room = replace(wide, bytes=memory.bytes - memory.widths.read)  # beside it H comes once more
-        again = Reload(memory, "H", cells)
-        layers = GEMM_BACKWARD.schedules(second, room), GEMM_BACKWARD.schedules(first, memory)
-
-        def moved(label: str) -> int:  # where H and dH stay together, H need not come again
-            return layers[0][label].bytes + (0 if label == _STAYS["A"] else again.bytes)
-
-        best = min(layers[0], key=moved, default=""), min(layers[1], key=lambda x: layers[1][x].bytes, default="")
-        found: dict[str, Explicit] = {}
-        for name, labels in (("layer by layer", best), ("product by product", (_SEPARATE, _SEPARATE))):
-            with suppress(InfeasibleError, KeyError):  # one of them does not fit
-                product = Gemm(w.tokens, w.hidden, w.d_model, w.dtype, w.dtype)
-                parts: list[tuple[str, Explicit | None, int]] = [
-                    *([("H", GEMM.best_schedule(product, inside), 1)] if w.recomputed else []),
-                    ("second layer", layers[0][labels[0]], 1),
-                    *([] if labels[0] == _STAYS["A"] else [("act'", again, 1)]),
-                    ("first layer", layers[1][labels[1]], 1),
-                ]
-                together = in_turn(parts, memory)
-                if together is not None:
-                    found[name] = together
-        return found | {f"panels of {p.item}": item for p in (ffn_panels(w),) for item in largest(w, memory, p)}
+        """Layer by layer, with dZ (and H, unless that was saved) through slow memory; or in panels."""
+        ways: dict[str, list[Explicit | None]] = {
+            "layer by layer": [_by_layers(workload, memory, label) for label in (_SEPARATE, *_STAYS.values())],
+            "product by product": [_by_layers(workload, memory, _SEPARATE, apart=True)],
+        }
+        for of_columns, item in ((True, "hidden columns"), (False, "tokens")):
+            ways[f"panels of {item}"] = list(_in_panels(workload, memory, of_columns))
+        found = {name: [way for way in among if way is not None] for name, among in ways.items()}
+        return {name: min(among, key=lambda way: way.bytes) for name, among in found.items() if among}
 
     @property
     def dag(self) -> DagFamily:
@@ -203,10 +189,90 @@ class FfnBackwardFamily(BackwardFamily[FfnBackward]):
         return self.dag_of(ffn_backward_dag, "tokens x d-model x hidden x d-out", example, "dX, dW0 and dW1")
 
 
-def _pairs(m: int, d: int, f: int, names: Sequence[str] = ("X", "W0")) -> tuple[tuple[str, int, int, int], ...]:
-    """Name, count, length and moves again of X and dX, m x d, and of W0 and dW0, d x f."""
-    shapes = zip(names, (m * d, d * f), (f, m), strict=True)
-    return tuple(entry for x, count, length in shapes for entry in ((x, count, length, 1), (f"d{x}", count, length, 2)))
+Parts = list[tuple[str, Explicit | None, int]]
+
+
+def _up_again(w: FfnBackward, memory: FastMemory) -> Parts:
+    """H, or G and U, computed again and stored, where they were not saved."""
+    up = Gemm(w.tokens, w.up_products * w.hidden, w.d_model, w.dtype, w.dtype)
+    return [("G and U" if w.gated else "H", GEMM.best_schedule(up, memory.handing_on), 1)] if w.recomputed else []
+
+
+def _by_layers(w: FfnBackward, memory: FastMemory, label: str, apart: bool = False) -> Explicit | None:
+    """One layer after the other: the second as ``label`` says, the first at its best, or both product by product."""
+    second, first = w.layers
+    cells, inside = w.tokens * w.hidden, memory.handing_on
+    wide = memory if memory.cost.written >= memory.cost.read else inside  # dH and dW1 take that at most
+    # where H and dH stay together H need not come again; G and U do, and dU begins
+    stays = label == _STAYS["A"] and not w.gated
+    again = (
+        Elementwise(memory, {"G": cells, "U": cells}, {"dU": cells}) if w.gated else Elementwise(memory, {"H": cells})
+    )
+    beside = memory.widths.read * again.peak_elements
+    if memory.bytes <= beside:
+        return None
+    values = None if memory.values is None else memory.values - again.peak_elements
+    of_second = GEMM_BACKWARD.schedules(second, replace(wide, bytes=memory.bytes - beside, values=values))
+    of_first = GEMM_BACKWARD.schedules(first, memory)
+    chosen = of_first.get(_SEPARATE) if apart else min(of_first.values(), key=lambda one: one.bytes, default=None)
+    with suppress(InfeasibleError):  # one of them does not fit
+        made = Elementwise(memory, {"G": cells, "U": cells}, {"H": cells}, "value by value")
+        parts: Parts = [
+            *_up_again(w, memory),
+            *([("H", made, 1)] if w.gated else []),
+            ("second layer", of_second.get(label), 1),
+            *([] if stays else [("act'", again, 1)]),
+            ("first layer", chosen, 1),
+        ]
+        return in_turn(parts, memory)
+    return None
+
+
+def _in_panels(w: FfnBackward, memory: FastMemory, of_columns: bool) -> Iterator[Explicit]:
+    """In panels, which make all of dX and dW0, or all of one of the two, or as much of one as fits; then the rest."""
+    d = w.d_model
+    shares = {(d, d), (d, 0), (0, d), (0, 0)}
+    shares.add((_most(w, memory, lambda x: ffn_panels(w, of_columns, x, 0)), 0))
+    shares.add((0, _most(w, memory, lambda y: ffn_panels(w, of_columns, 0, y))))
+    for x, y in sorted(shares, reverse=True):
+        panels = ffn_panels(w, of_columns, x, y)
+        for item in largest(w, memory, panels):
+            if not panels.left:
+                yield item
+                continue
+            before: Parts = [*(_up_again(w, memory) if panels.cells else []), ("panels", item, 1)]
+            for after in _rest(w, memory, x, y):
+                with suppress(InfeasibleError):
+                    together = in_turn([*before, *after], memory)
+                    if together is not None:
+                        yield together
+
+
+def _most(w: FfnBackward, memory: FastMemory, panels: Callable[[int], Panels]) -> int:
+    """The most columns of d_model with which all items are one panel; 0 where none are."""
+    low, high = 0, w.d_model
+    while low < high:
+        middle = (low + high + 1) // 2
+        fits = any(item.size == item.panels.items for item in largest(w, memory, panels(middle)))
+        low, high = (middle, high) if fits else (low, middle - 1)
+    return low
+
+
+def _rest(w: FfnBackward, memory: FastMemory, x: int, y: int) -> Iterator[Parts]:
+    """What is left of dX and dW0: in panels, or product by product."""
+    m, d, f = w.tokens, w.d_model, w.up_products * w.hidden
+    for of_columns in (True, False):
+        for item in largest(w, memory, rest_panels(w, of_columns, x, y)):
+            yield [("rest", item, 1)]
+    of = w.dtype, w.out_dtype
+    with suppress(InfeasibleError):
+        products: Parts = [("dX", GEMM.best_schedule(Gemm(m, d - y, f, *of), memory), 1)] if y < d else []
+        if x < d:
+            products.append(("dW0", GEMM.best_schedule(Gemm(d - x, f, m, *of), memory), 1))
+        yield products
+    if x == y == 0:
+        for schedule in GEMM_BACKWARD.schedules(w.layers[1], memory).values():
+            yield [("first layer", schedule, 1)]
 
 
 class AttentionBackwardFamily(BackwardFamily[AttentionBackward]):
@@ -217,32 +283,17 @@ class AttentionBackwardFamily(BackwardFamily[AttentionBackward]):
     computes = "dQ, dK, dV of attention from dO and statistics of the rows, scores recomputed; --causal"
     example = "attention-backward --queries 8192 --keys 8192 --head-dim 128"
     parameters = ATTENTION.parameters[:-1]  # the softmax is known from its statistics
-    certified = False
 
     def accounting(self, workload: AttentionBackward) -> Accounting:
         m, k, f, l = workload.stacked_queries, workload.head_dim, workload.keys, workload.value_dim
-        pairs = workload.group * workload.pairs_per_head
-        work, added = pairs * (l + 2 * k), f * l + len(STATISTICS) * m
+        pairs, states = workload.group * workload.pairs_per_head, len(STATISTICS)
         full = Grid.causal(workload.queries, f, 1, 1, workload.group) if workload.causal else Grid.full(m, 1, f, 1)
-        of_query, of_key = k + l + len(STATISTICS), k + l  # inputs; sums are k, and k + l
-        by_query = replace(full, k=of_query, l=k, column=2 * of_key, column_sums=of_key)
-        by_key = Grid(full.columns, full.rows, of_key, of_key, of_query + k, column_sums=k)
-        uses: list[Use] = [
-            InValues(Piece("dS", METHOD, Box(m, f, l + 2 * k), (work,), pairs, added, theorem=CHAIN)),
-            *map(ByPasses, (by_query, by_key)),
-        ]
-        if not workload.causal:
-            kinds: tuple[ValueKind, ...] = (
-                Lines("dO", m * l, f),
-                Lines("V", f * l, m),
-                *(Lines(name, count, length, again=n) for name, count, length, n in _pairs(m, k, f, "QK")),
-                Hidden("dS", pairs, l, 2 * k),
-            )
-            problem = LineProblem("dS", kinds, work, added, MULTIPLIERS, theorem=LINES)
-            uses.insert(1, InValues(ByLines(problem)))
+        grid = replace(full, k=k + l + states, l=k, column=2 * (k + l), column_sums=k + l, statistics=states)
+        middle = Middle(m, f, l, k, pairs, ("dO", "V", "Q", "K", "dS"), 0, f * l, states * m)
+        uses = *middle_uses(middle), ByPasses(grid)
         return Accounting(
             workload,
-            tuple(uses),
+            uses,
             groups=workload.groups,
             computed_once=True,
             one_memory=True,
@@ -250,7 +301,7 @@ class AttentionBackwardFamily(BackwardFamily[AttentionBackward]):
             "$dP := dO\\,V^{T}$, $dS := P \\odot (dP - \\delta)$, $dV := P^{T} dO$, $dQ := dS\\,K$, $dK := dS^{T} Q$. "
             "A pair of a query and a key is a cell, with the accumulators $P$ and $dS$. Rows are queries: in the "
             "proof $A$ has their $Q$, $dO$, $L$ and $\\delta$ and $Y$ is $dQ$, while $B$ and $D$ have $K$, $V$, $dK$ "
-            "and $dV$; or rows are keys, and $A$ has $K$ and $V$, and $Y$ has $dK$ and $dV$",
+            "and $dV$",
             symbols={"m": m, "k": k, "f": f, "l": l, "pairs": pairs, "groups": workload.groups},
         )
 

@@ -65,8 +65,6 @@ class Family(OnSeveralSms[W], Generic[W]):
         Whether computing a value twice may lower the optimum, so that a bound must say which game it is for.
     side_by_side : bool
         Whether ``compare`` sets `schedules` side by side, since no kernel is simulated.
-    certified : bool
-        Whether the checker of certificates knows it.
     """
 
     shape: ClassVar[type]
@@ -77,7 +75,6 @@ class Family(OnSeveralSms[W], Generic[W]):
     has_residual: ClassVar[bool] = False
     recompute_helps: ClassVar[bool] = True
     side_by_side: ClassVar[bool] = False
-    certified: ClassVar[bool] = True
 
     def make(self, **values: Any) -> Workload:
         """A workload from parameters that have been read."""

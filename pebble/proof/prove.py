@@ -14,13 +14,12 @@ from math import ceil
 from typing import NamedTuple
 
 from pebble.bounds import Accounting, LowerBound, Theorem, WeightedBound
-from pebble.bounds.line_search import BY_CHECKER
 from pebble.bounds.numbers import number
 from pebble.bounds.proofs import COQ_GAME
 from pebble.certificate.statement import Workload as Statement
 from pebble.certificate.statement import read_workload
 from pebble.errors import InputError
-from pebble.families import accounting, family_of
+from pebble.families import accounting
 from pebble.families.schedules import Explicit
 from pebble.proof.certificate import Answer, upper_claim, workload_statement
 from pebble.workloads.widths import ALIKE
@@ -169,14 +168,9 @@ def proof_blocks(workload: Workload, result: Answer, command: str) -> list[Block
         The command that writes the certificate, for the reader.
     """
     bound = result.lower
-    certified = family_of(workload).certified
-    stated = read_workload(workload_statement(workload), "workload") if certified else None
-    traffic = {operand.name: operand.elements * (operand.read + operand.written) for operand in workload.operands}
-    if stated is not None:
-        traffic = {name: operand.elements * operand.moves for name, operand in stated.operands.items()}
+    stated = read_workload(workload_statement(workload), "workload")
+    traffic = {name: operand.elements * operand.moves for name, operand in stated.operands.items()}
     text = bound.proof.text(traffic)
-    if stated is None:  # no checker sees it
-        text = text.replace(BY_CHECKER, "").replace("; the checker looks at all that could", "")
     if isinstance(bound.proof, WeightedBound):
         game = bound.proof.game or _game_in_bytes(bound, bound.proof)
         parts = [_statement_in_bytes(workload.label, bound), game, text]
@@ -214,15 +208,16 @@ def _game_in_bytes(bound: LowerBound, proof: WeightedBound) -> str:
     return rf"""
         ## The game
 
-        An input takes $w = {w.read}$ bytes, held or moved, and so does an intermediate cell that is complete. A
-        complete output takes $w_o = {w.written}$. A cell that is initialised and not complete is a partial sum: one of
+        The game is after Hong and Kung (1981). An input takes $w = {w.read}$ bytes, held or moved, and so does an
+        intermediate cell that is complete. A complete output takes $w_o = {w.written}$. A cell that is initialised and
+        not complete is a partial sum: one of
         the output takes $p = {w.partial}$ bytes, an intermediate one $p_H = {w.hidden}$, held, stored or loaded. At
         most $S$ bytes are held at any moment. {"Values may be computed again." if bound.recompute else ""}
         """
 
 
-def _after(result: Answer, command: str, stated: Statement | None) -> list[str]:
-    """Separate kernels, a schedule, and how to check all this; ``stated`` as a certificate does, None without one."""
+def _after(result: Answer, command: str, stated: Statement) -> list[str]:
+    """Separate kernels, a schedule, and how to check all this; ``stated`` as a certificate does."""
     parts = []
     if result.separate is not None:
         parts.append(rf"""
@@ -234,16 +229,14 @@ def _after(result: Answer, command: str, stated: Statement | None) -> list[str]:
     if result.upper is not None:
         told = False
         with suppress(InputError):  # more than a certificate would hold
-            told = stated is not None and upper_claim(stated, result.upper) is not None
+            told = upper_claim(stated, result.upper) is not None
         parts.append(_schedule(result.upper, result.lower, told))
     theorem = result.lower.theorem
     parts.append(f"""
         ## Checking it
 
         The bound rests on {theorem.name}, stated and proved in `{theorem.stated_in}`: {_verified(theorem)}.
-        """)
-    if stated is not None:
-        parts.append(f"""
+
         `{command} --certificate c.json` writes every number of this proof as an exact fraction. `pebble verify c.json`
         checks them with whole numbers alone; the checker shares no code with the search that found them.
         """)

@@ -6,7 +6,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Unpack
 
-from pebble.families import family_of
 from pebble.reports.bound import Bound, bound_workload
 from pebble.reports.options import spelled_out
 from pebble.reports.report import Report
@@ -76,11 +75,7 @@ def prove(
         Another form, or malformed arguments.
     """
     result = bound_workload(workload, recompute=recompute, **where)
-    lower = result.lower
-    told = {"capacity_elements": lower.capacity, "elements": lower.elements, "bytes": lower.bytes, "game": lower.game}
-    claim = {"claim": "lower bound", **told, "proof": {"theorem": lower.theorem.name}}
-    known = family_of(workload).certified
-    return Proof(result, result.prove(form), result.certificate() if known else {"claims": [claim]})
+    return Proof(result, result.prove(form), result.certificate())
 
 
 @spelled_out(TargetOptions)

@@ -10,7 +10,7 @@ from pebble.workloads.grouped import GroupedGemm
 from pebble.workloads.latent import LatentAttention
 from pebble.workloads.layer import TransformerLayer
 from pebble.workloads.named import model_names, model_shape, named_gemm, named_workload
-from pebble.workloads.scaled import ScaledGemm
+from pebble.workloads.scaled import ScaledFfn, ScaledGemm
 from pebble.workloads.workload import DTYPE_BYTES, Operand, Workload, check_dimension, element_bytes
 
 __all__ = [
@@ -26,6 +26,7 @@ __all__ = [
     "GroupedGemm",
     "LatentAttention",
     "Operand",
+    "ScaledFfn",
     "ScaledGemm",
     "TransformerLayer",
     "Workload",

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from pebble.workloads.attention import SharedHeads
+from pebble.workloads.ffn import Network
 from pebble.workloads.workload import Operand, Workload
 
 STATISTICS = ("L", "delta")  # of a row of attention, in fp32
@@ -71,12 +72,13 @@ class GemmBackward(Workload):
 
 
 @dataclass(frozen=True)
-class FfnBackward(Workload):
-    """The backward pass of Y := H W1, H := act(Z), Z := X W0, given dY.
+class FfnBackward(Network):
+    """The backward pass of Y := H W1, H := act(Z), Z := X W0, given dY; or gated, of H := act(X Wg) * (X Wu).
 
     dH := dY W1^T, dW1 := H^T dY, dZ := dH * act'(Z), dX := dZ W0^T, dW0 := X^T dZ. One saved matrix, H, stands for H
     and act'(Z): a value of it gives both, as that of Z does, or that of H where the activation is a rectifier. dZ takes
-    the place of dH and need never be in slow memory.
+    the place of dH and need never be in slow memory. Gated, G := X Wg and U := X Wu are saved, and H is made of them;
+    dZ is dG and dU side by side, dG := dH * U * act'(G) and dU := dH * act(G), with Wg and Wu side by side as W0.
 
     Parameters
     ----------
@@ -85,7 +87,9 @@ class FfnBackward(Workload):
     d_out : int, optional
         Columns of Y; by default ``d_model``.
     recomputed : bool
-        H is computed again, from X and W0, instead of being read.
+        H is computed again, from X and W0, instead of being read; or G and U are, from X, Wg and Wu.
+    gated : bool
+        Two hidden products, gate and up, that share X (SwiGLU).
     dtype : str
         Type of all inputs and intermediates: bf16, fp16, fp32 or fp8.
     out_dtype : str, optional
@@ -104,10 +108,11 @@ class FfnBackward(Workload):
     --------
     >>> FfnBackward(2, 3, 5).multiply_adds, FfnBackward(2, 3, 5, recomputed=True).multiply_adds
     (120, 150)
+    >>> FfnBackward(2, 3, 5, gated=True).multiply_adds
+    180
     """
 
     FAMILY = "ffn-backward"
-    DIMENSIONS = ("tokens", "d_model", "hidden", "d_out")
 
     tokens: int
     d_model: int
@@ -117,41 +122,41 @@ class FfnBackward(Workload):
     dtype: str = "bf16"
     out_dtype: str = ""
     name: str = ""
-
-    def __post_init__(self) -> None:
-        self._default("d_out", self.d_model)
-        super().__post_init__()
-
-    @property
-    def shape_text(self) -> str:
-        return f"tokens={self.tokens} {self.d_model}->{self.hidden}->{self.d_out}"
+    gated: bool = False
 
     @property
     def multiply_adds(self) -> int:
-        """Of four products, and of that for H where it is computed again."""
-        return self.tokens * self.hidden * ((3 if self.recomputed else 2) * self.d_model + 2 * self.d_out)
+        """Of four products, and of that for H where it is computed again; gated, of six or eight."""
+        up = (3 if self.recomputed else 2) * self.up_products
+        return self.tokens * self.hidden * (up * self.d_model + 2 * self.d_out)
+
+    @property
+    def saved(self) -> int:
+        """Values that the forward pass kept: those of H, or of G and U; none where they are computed again."""
+        return 0 if self.recomputed else self.up_products * self.tokens * self.hidden
 
     @property
     def layers(self) -> tuple[GemmBackward, GemmBackward]:
-        """The backward passes of Y := H W1 and of Z := X W0; dA of the first is dC of the second."""
+        """The backward passes of Y := H W1 and of Z := X W0, gate and up side by side; dC of it is made of dA."""
         of = self.dtype, self.out_dtype
         return (
             GemmBackward(self.tokens, self.d_out, self.hidden, *of),
-            GemmBackward(self.tokens, self.hidden, self.d_model, *of),
+            GemmBackward(self.tokens, self.up_products * self.hidden, self.d_model, *of),
         )
 
     @property
     def operands(self) -> tuple[Operand, ...]:
-        """X, W0, W1, dY, and H where it is saved; dX, dW0 and dW1."""
+        """X, W0, W1, dY, and H where it is saved; dX, dW0 and dW1. Gated, Wg and Wu for W0, G and U for H."""
         m, d, f, e = self.tokens, self.d_model, self.hidden, self.d_out
+        first, saved = (("Wg", "Wu"), ("G", "U")) if self.gated else (("W0",), ("H",))
         return (
             self._read("X", m, d),
-            self._read("W0", d, f),
+            *(self._read(name, d, f) for name in first),
             self._read("W1", f, e),
             self._read("dY", m, e),
-            *([] if self.recomputed else [self._read("H", m, f)]),
+            *(self._read(name, m, f) for name in saved if not self.recomputed),
             self._written("dX", m, d),
-            self._written("dW0", d, f),
+            *(self._written(f"d{name}", d, f) for name in first),
             self._written("dW1", f, e),
         )
 

@@ -8,8 +8,41 @@ from pebble.workloads.gemm import Gemm
 from pebble.workloads.workload import Operand, Workload
 
 
+class Network(Workload):
+    """A hidden layer between X and Y, plain or gated: what its passes share.
+
+    Attributes
+    ----------
+    tokens, d_model, hidden, d_out : int
+        X is tokens x d_model, the hidden layer tokens x hidden, Y tokens x d_out; ``d_out`` is ``d_model`` by default.
+    gated : bool
+        Two hidden products, gate and up, that share X (SwiGLU).
+    """
+
+    DIMENSIONS = ("tokens", "d_model", "hidden", "d_out")
+
+    tokens: int
+    d_model: int
+    hidden: int
+    d_out: int
+    gated: bool
+
+    def __post_init__(self) -> None:
+        self._default("d_out", self.d_model)
+        super().__post_init__()
+
+    @property
+    def shape_text(self) -> str:
+        return f"tokens={self.tokens} {self.d_model}->{self.hidden}->{self.d_out}"
+
+    @property
+    def up_products(self) -> int:
+        """Hidden products that share X: 2 when gated (gate, up), else 1."""
+        return 2 if self.gated else 1
+
+
 @dataclass(frozen=True)
-class Ffn(Workload):
+class Ffn(Network):
     """Y := act(X W1) W2, or gated: Y := (act(X Wg) * (X Wu)) W2.
 
     X is tokens x d_model, the hidden layer H tokens x hidden, Y tokens x d_out. H is an intermediate: it need
@@ -42,7 +75,6 @@ class Ffn(Workload):
     """
 
     FAMILY = "ffn"
-    DIMENSIONS = ("tokens", "d_model", "hidden", "d_out")
 
     tokens: int
     d_model: int
@@ -52,19 +84,6 @@ class Ffn(Workload):
     dtype: str = "bf16"
     out_dtype: str = ""
     name: str = ""
-
-    def __post_init__(self) -> None:
-        self._default("d_out", self.d_model)
-        super().__post_init__()
-
-    @property
-    def shape_text(self) -> str:
-        return f"tokens={self.tokens} {self.d_model}->{self.hidden}->{self.d_out}"
-
-    @property
-    def up_products(self) -> int:
-        """Hidden products that share X: 2 when gated (gate, up), else 1."""
-        return 2 if self.gated else 1
 
     @property
     def multiply_adds(self) -> int:

@@ -9,7 +9,7 @@ it; sums are stored each time, and loaded each time but the first.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property, partial
 from typing import Protocol, TypeVar
 
@@ -128,33 +128,42 @@ class BackwardSchedule:
 
 
 @dataclass(frozen=True)
-class Reload:
-    """Values that come once more, one by one beside what another part holds at its end, for an elementwise product."""
+class Elementwise:
+    """Inputs or complete intermediates that come and go one by one, of each operand a value at a time.
+
+    Attributes
+    ----------
+    memory : FastMemory
+        The memory, of values or of bytes.
+    loads, stores : dict of str to int
+        Values, by operand.
+    name : str
+        When it is done: by itself, or beside what another part holds at its end.
+    """
 
     memory: FastMemory
-    operand: str
-    elements: int
-    name = "as each sum is completed"
-    peak_elements = 1
+    loads: Mapping[str, int]
+    stores: Mapping[str, int] = field(default_factory=dict)
+    name: str = "as each sum is completed"
+
+    @property
+    def elements(self) -> int:
+        """Loads plus stores, in values."""
+        return sum(self.loads.values()) + sum(self.stores.values())
+
+    @property
+    def peak_elements(self) -> int:
+        """Values of as many operands; results take their place."""
+        return len(self.loads)
 
     @property
     def bytes(self) -> int:
         """The same in bytes."""
         return self.memory.cost.read * self.elements
 
-    @property
-    def loads(self) -> dict[str, int]:
-        """By operand."""
-        return {self.operand: self.elements}
-
-    @property
-    def stores(self) -> dict[str, int]:
-        """None."""
-        return {}
-
     def to_json(self) -> dict[str, object]:
         """Plain data for ``--json``."""
-        return {"kind": "reload", "loads_elements": self.loads}
+        return {"kind": "elementwise", "loads_elements": dict(self.loads), "stores_elements": dict(self.stores)}
 
 
 def backward_schedules(workload: GemmBackward, memory: FastMemory) -> Mapping[str, BackwardSchedule]:

@@ -2,7 +2,8 @@
 
 An item (a key, a query, a column of a hidden layer) has inputs and sums that stay with its panel. For each streamed
 item (a query, a key, a token) that a panel meets, its inputs come once, its cells of the intermediate are computed,
-used and dropped, and its sums are stored, and loaded but at the first panel.
+used and dropped, and its sums are stored, and loaded but at the first panel. Or the cells are stored complete: then a
+product that needs them follows.
 """
 
 from __future__ import annotations
@@ -30,6 +31,8 @@ class Panels:
     held: int  #: inputs of a streamed item that are held for two products
     met: Callable[[int], int]  #: streamed items that panels of a size meet, all panels together
     cells: Mapping[str, int] = field(default_factory=dict)  #: inputs of an item that each streamed one brings
+    left: Mapping[str, int] = field(default_factory=dict)  #: intermediates of an item that each leaves in slow memory
+    working: int = 2  #: cells of an item that are held at once
     groups: int = 1  #: equal groups, one after the other
 
 
@@ -67,6 +70,7 @@ class PanelSchedule:
         """Values stored."""
         p, met = self.panels, self.panels.met(self.size)
         result = {name: p.items * n for name, n in p.kept_sums.items()} | {name: met * n for name, n in p.sums.items()}
+        result |= {name: p.items * p.streamed * n for name, n in p.left.items()}
         return {name: p.groups * n for name, n in result.items()}
 
     @property
@@ -84,13 +88,15 @@ class PanelSchedule:
                 total += 2 * cost.partial * count
             else:
                 total += count * (STATISTIC_BYTES if name in STATISTICS and cost != ALIKE else cost.read)
-        return total + cost.written * (sum(self.stores.values()) - sum(loads[name] for name in p.sums))
+        for name, count in self.stores.items():
+            total += cost.read * count if name in p.left else cost.written * (count - loads.get(name, 0))
+        return total
 
     def peak(self, of: Widths, size: int) -> int:
         """Most that panels of a size hold at once, where values take so much."""
         p, state = self.panels, 1 if of == ALIKE else STATISTIC_BYTES
         kept = sum(n * (state if name in STATISTICS else of.read) for name, n in p.kept.items())
-        item = kept + of.partial * sum(p.kept_sums.values()) + 2 * max(of.hidden, of.read)
+        item = kept + of.partial * sum(p.kept_sums.values()) + p.working * max(of.hidden, of.read)
         return size * item + p.held * of.read + max(of.read, of.partial, state if p.inputs.keys() & STATISTICS else 0)
 
     @property
@@ -104,6 +110,8 @@ class PanelSchedule:
         p = self.panels
         each = f"{p.groups} groups, each " if p.groups > 1 else ""
         text = f"{each}panels of {self.size} {p.item} ({ceil_div(p.items, self.size)})"
+        if p.left or "dZ" in p.cells:  # of a part
+            return f"{text} with their {', '.join((*p.kept, *p.kept_sums))}"
         return f"compulsory, {text}" if self.elements == self.workload.compulsory_elements else text
 
     def to_json(self) -> dict[str, object]:
@@ -149,18 +157,63 @@ def attention_panels(w: AttentionBackward) -> tuple[Panels, Panels]:
     )
 
 
-def ffn_panels(w: FfnBackward) -> Panels:
-    """Panels of hidden columns with their weights, past which tokens stream."""
-    d, e, m, f = w.d_model, w.d_out, w.tokens, w.hidden
+def ffn_panels(w: FfnBackward, of_columns: bool, x: int, y: int) -> Panels:
+    """Panels of hidden columns with their weights, past which tokens stream; or of tokens, past which columns do.
+
+    Parameters
+    ----------
+    w : FfnBackward
+    of_columns : bool
+        Whether panels are of hidden columns.
+    x, y : int
+        Columns of X that dW0 is made of here, and columns of dX that are, of d_model each. Unless they are all, dZ is
+        left for `rest_panels`, or for products. H is computed again where all that it takes of an item stays.
+    """
+    d, e, m, f, s = w.d_model, w.d_out, w.tokens, w.hidden, w.up_products
+    first, saved = ("Wg+Wu", "G+U") if w.gated else ("W0", "H")
+    again = w.recomputed and (y if of_columns else x) == d
+    token = {"X": d if again and of_columns else x, "dY": e}
+    column = {first: s * (d if again and not of_columns else y), "W1": e}
+    sums_of_token, sums_of_column = {"dX": y}, {f"d{first}": s * x, "dW1": e}
+    sides = (token, sums_of_token, m), (column, sums_of_column, f)
+    (kept, kept_sums, items), (inputs, sums, streamed) = sides[::-1] if of_columns else sides
+    twice = x if of_columns else s * y  # of what H is computed of, and a gradient too
     return Panels(
-        "hidden columns",
-        f,
-        {"W0": d, "W1": e},
-        {"dW0": d, "dW1": e},
-        m,
-        {"X": d, "dY": e},
-        {"dX": d},
-        d if w.recomputed else 0,
-        lambda size: m * ceil_div(f, size),
-        {} if w.recomputed else {"H": 1},
+        "hidden columns" if of_columns else "tokens",
+        items,
+        _some(kept),
+        _some(kept_sums),
+        streamed,
+        _some(inputs),
+        _some(sums),
+        twice if again else 0,
+        lambda size: streamed * ceil_div(items, size),
+        {} if again else {saved: s},
+        {} if x == y == d else {"dZ": s},
+        4 if w.gated else 2,
     )
+
+
+def rest_panels(w: FfnBackward, of_columns: bool, x: int, y: int) -> Panels:
+    """The other columns of dX and rows of dW0, of dZ in slow memory, in one go; parameters as for `ffn_panels`."""
+    d, m, f, s = w.d_model, w.tokens, w.hidden, w.up_products
+    first = "Wg+Wu" if w.gated else "W0"
+    token, column = ({"X": d - x}, {"dX": d - y}, m), ({first: s * (d - y)}, {f"d{first}": s * (d - x)}, f)
+    (kept, kept_sums, items), (inputs, sums, streamed) = (column, token) if of_columns else (token, column)
+    return Panels(
+        "hidden columns" if of_columns else "tokens",
+        items,
+        _some(kept),
+        _some(kept_sums),
+        streamed,
+        _some(inputs),
+        _some(sums),
+        0,
+        lambda size: streamed * ceil_div(items, size),
+        {"dZ": s},
+        working=s,
+    )
+
+
+def _some(values: Mapping[str, int]) -> dict[str, int]:
+    return {name: n for name, n in values.items() if n}

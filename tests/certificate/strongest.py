@@ -19,7 +19,7 @@ from pebble.certificate.line_forms import line_forms
 from pebble.certificate.lines import Lines, ValueKind
 from pebble.certificate.schedules import Memory, traffic_of
 from pebble.certificate.segments import SegmentTerm, parts_of
-from pebble.certificate.statement import Workload, chain_of
+from pebble.certificate.statement import Workload, chain_of, middle_of
 from pebble.certificate.upper import ScheduleTraffic
 from tests.certificate.mutate import at
 from tests.certificate.persuade import path_of, persuade
@@ -147,9 +147,9 @@ def line_proofs(workload: Workload, rnd: random.Random) -> Iterator[dict[str, An
 
 def pass_proofs(workload: Workload, rnd: random.Random) -> Iterator[dict[str, Any]]:
     """Proofs by passes, with segments of all sizes, one way of cutting and two."""
-    if workload.family not in ("ffn", "attention"):
+    if workload.family not in ("ffn", "attention", "attention-backward"):
         return
-    m, _, f, *_ = chain_of(workload)
+    m, f = middle_of(workload)[:2] if workload.family == "attention-backward" else chain_of(workload)[:3:2]
     ways = [{"by": by, "vectors": size} for by, most in (("columns", f), ("rows", m)) for size in range(1, most + 1)]
     ways = rnd.sample(ways, min(8, len(ways)))
     for number, item in enumerate(ways):

@@ -14,13 +14,24 @@ import networkx as nx
 import pytest
 
 from pebble.cdag import attention_dag, conv2d_dag, ffn_dag, gemm_dag
+from pebble.cdag.backward import attention_backward_dag, ffn_backward_dag, gemm_backward_dag
 from pebble.certificate import RefusedError, check
 from pebble.certificate.statement import read_workload
 from pebble.errors import InfeasibleError, InputError
 from pebble.proof.certificate import _DERIVED, bound_certificate
 from pebble.reports.bound import known_of as answer
 from pebble.solvers import solve
-from pebble.workloads import Attention, Conv2d, Ffn, Gemm, GroupedGemm, TransformerLayer
+from pebble.workloads import (
+    Attention,
+    AttentionBackward,
+    Conv2d,
+    Ffn,
+    FfnBackward,
+    Gemm,
+    GemmBackward,
+    GroupedGemm,
+    TransformerLayer,
+)
 from pebble.workloads.widths import FastMemory
 from pebble.workloads.workload import Workload as AnyWorkload
 from tests.bounds.joined_dags import grouped_dag, layer_dag
@@ -37,6 +48,7 @@ from tests.certificate.strongest import (
 
 FAST, SLOW = range(2), range(100, 160)
 SEEDS = [*FAST, *(pytest.param(seed, marks=pytest.mark.slow) for seed in SLOW)]
+BACKWARD = ("gemm-backward", "ffn-backward", "attention-backward")
 FUSED, AGAIN = {"recompute": "forbidden", "kernels": "fused"}, {"recompute": "allowed", "kernels": "fused"}
 SEPARATE = {"recompute": "forbidden", "kernels": "separate"}
 
@@ -59,6 +71,15 @@ def tiny(rnd: random.Random, family: str) -> AnyWorkload:
     if family == "layer":
         tokens, d_model, head_dim = rnd.choice([(1, 2, 1), (2, 1, 1), (2, 2, 1)])
         return TransformerLayer(tokens, d_model, rnd.randint(1, 2), 1, 1, head_dim, 0, rnd.random() < 0.5, *types)
+    if family == "gemm-backward":
+        return GemmBackward(*(rnd.randint(1, 2) for _ in range(3)), *types)
+    if family == "ffn-backward":
+        sizes = rnd.choice([(1, 1, 1, 1), (1, 1, 2, 1), (2, 1, 1, 1), (1, 2, 1, 1), (1, 1, 1, 2), (2, 1, 2, 1)])
+        return FfnBackward(*sizes, rnd.random() < 0.4, *types, gated=rnd.random() < 0.4)
+    if family == "attention-backward":
+        queries, heads = rnd.randint(1, 2), rnd.choice([1, 1, 2])
+        keys, causal = rnd.randint(queries, 2), rnd.random() < 0.4
+        return AttentionBackward(queries, keys, 1, 1, heads, rnd.choice([1, heads]), 1, causal, *types)
     kernel = rnd.randint(1, 2)
     return Conv2d(1, 1, rnd.randint(1, 2), kernel, kernel + rnd.randint(0, 2), kernel, rnd.randint(1, 2), *types)
 
@@ -78,6 +99,14 @@ def dag_of(told: dict[str, Any], form: str) -> nx.DiGraph[Any]:
     if told["family"] == "attention":
         options = {x: told[x] for x in ("heads", "kv_heads", "batch", "causal", "softmax")}
         return attention_dag(told["queries"], told["keys"], told["head_dim"], form=form, **options)
+    if told["family"] == "gemm-backward":
+        return gemm_backward_dag(told["m"], told["n"], told["k"], form=form)
+    if told["family"] == "ffn-backward":
+        sizes = (told[x] for x in ("tokens", "d_model", "hidden", "d_out"))
+        return ffn_backward_dag(*sizes, recomputed=told["recomputed"], gated=told["gated"], form=form)
+    if told["family"] == "attention-backward":
+        options = {x: told[x] for x in ("heads", "kv_heads", "batch", "causal")}
+        return attention_backward_dag(told["queries"], told["keys"], told["head_dim"], form=form, **options)
     if told["family"] == "grouped":
         rows = tuple(told["rows"])
         return grouped_dag(GroupedGemm(rows, told["n"], told["k"], accumulate=told["accumulate_into"]), form)
@@ -104,6 +133,8 @@ def interval(told: dict[str, Any], capacity: int, again: bool = False) -> tuple[
 
 
 def games_of(told: dict[str, Any]) -> list[dict[str, str]]:
+    if told["family"] in ("ffn-backward", "attention-backward"):
+        return [FUSED, AGAIN]
     return [FUSED, AGAIN, SEPARATE] if told["family"] in ("ffn", "attention", "layer") else [AGAIN]
 
 
@@ -116,17 +147,18 @@ def optimum_of(told: dict[str, Any], claim: dict[str, Any]) -> float:
 
 
 @pytest.mark.parametrize("seed", SEEDS)
-@pytest.mark.parametrize("family", ["gemm", "ffn", "attention", "conv2d", "grouped", "layer"])
+@pytest.mark.parametrize("family", ["gemm", "ffn", "attention", "conv2d", "grouped", "layer", *BACKWARD])
 def test_the_strongest_lower_claim_is_true(family: str, seed: int) -> None:
     rnd = random.Random(f"{family} {seed}")
     spec = statement(tiny(rnd, family))
     for game in games_of(spec):
         for capacity in (3, rnd.randint(4, 9)):
             workload = read_workload(spec, "workload")
-            strongest = strongest_of_parts if workload.pieces else strongest_lower
-            claim = strongest(spec, workload, capacity, game, rnd)
-            if claim is not None and game is not SEPARATE:
-                assert claim["elements"] <= optimum_of(spec, claim), (spec, claim)
+            for strongest in (strongest_of_parts, strongest_lower):
+                if bool(workload.pieces) == (strongest is strongest_of_parts) or family == "ffn-backward":
+                    claim = strongest(spec, workload, capacity, game, rnd)
+                    if claim is not None and game is not SEPARATE:
+                        assert claim["elements"] <= optimum_of(spec, claim), (spec, claim)
 
 
 @pytest.mark.parametrize("seed", SEEDS)
@@ -185,7 +217,7 @@ def test_no_two_claims_contradict_each_other(family: str, seed: int) -> None:
 
 
 @pytest.mark.parametrize("seed", SEEDS)
-@pytest.mark.parametrize("family", ["gemm", "ffn", "attention", "conv2d", "grouped", "layer"])
+@pytest.mark.parametrize("family", ["gemm", "ffn", "attention", "conv2d", "grouped", "layer", *BACKWARD])
 def test_no_false_claim_about_a_workload(family: str, seed: int) -> None:
     rnd = random.Random(f"{family} {seed}")
     workload = tiny(rnd, family)

@@ -13,7 +13,17 @@ from pebble.bounds.lines import MULTIPLIER_BITS, Cut
 from pebble.certificate import RefusedError, check
 from pebble.families import FAMILIES, accounting
 from pebble.reports.bound import bound_workload
-from pebble.workloads import Attention, Conv2d, Ffn, Gemm, GemmBackward, GroupedGemm, TransformerLayer
+from pebble.workloads import (
+    Attention,
+    AttentionBackward,
+    Conv2d,
+    Ffn,
+    FfnBackward,
+    Gemm,
+    GemmBackward,
+    GroupedGemm,
+    TransformerLayer,
+)
 from pebble.workloads.widths import FastMemory, Widths
 from pebble.workloads.workload import Workload
 from tests.certificate.mutate import mutations
@@ -25,6 +35,14 @@ INSTANCES: dict[str, tuple[Workload, str]] = {
     "gemm, fp8": (Gemm(300, 200, 100, "fp8"), "4KiB"),
     "gemm-backward": (GemmBackward(300, 400, 200), "4KiB"),
     "gemm-backward, segments": (GemmBackward(30, 40, 20), "30B"),
+    "ffn-backward": (FfnBackward(300, 400, 200), "8KiB"),
+    "ffn-backward, the middle": (FfnBackward(900, 300, 800, 40), "120KiB"),
+    "ffn-backward, narrower": (FfnBackward(300, 400, 200, dtype="fp8"), "8KiB"),
+    "ffn-backward, gated": (FfnBackward(300, 200, 400, recomputed=True, gated=True), "8KiB"),
+    "ffn-backward, gated middle": (FfnBackward(434, 40, 90, 60, gated=True), "8KiB"),
+    "attention-backward": (AttentionBackward(4096, 4096, 64), "128KiB"),
+    "attention-backward, by lines": (AttentionBackward(60, 90, 30, heads=4, kv_heads=2, dtype="fp8"), "2KiB"),
+    "attention-backward, causal": (AttentionBackward(900, 910, 5, heads=4, kv_heads=2, causal=True), "4KiB"),
     "ffn": (Ffn(8192, 1600, 6400), "6MiB"),
     "ffn, small": (Ffn(314, 29, 53, 229), "331B"),
     "ffn, by lines": (Ffn(8192, 4096, 11008), "6MiB"),
