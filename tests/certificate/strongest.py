@@ -247,7 +247,8 @@ def random_schedule(workload: Workload, rnd: random.Random) -> dict[str, Any]:
             middle = [first]
         else:
             both = _bands(m, k, f, 0, rnd)
-            middle = rnd.choice([[both], [first, _product(m, f, k, rnd), {"kind": "product"}]])
+            pairs = {**banded(m, f, k, rnd), "kind": "pairs"}
+            middle = rnd.choice([[both], [pairs], [first, _product(m, f, k, rnd), {"kind": "product"}]])
         return {"kind": "kernels", "kernels": [*middle, last]}
     return _bands(m, k, f, l, rnd)
 

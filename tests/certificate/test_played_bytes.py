@@ -118,9 +118,10 @@ def played(workload: Workload, widths: ClaimedWidths, schedule: dict[str, Any]) 
             held, crossed = play_between(size, widths, item)
             most, traffic = max(most, held), traffic + crossed
             continue
-        cell, whole = (hidden, w) if inside else (p, widths.written)
-        takes = {"A": (w, w), "B": (w, w), "C": (cell, cell)}
-        memory = (play_banded if item["kind"] == "banded" else play_blocks)(size, added, item, takes)
+        together = 2 if item["kind"] == "pairs" else 1  # gate and up: two weights, two cells
+        cell, whole = (together * hidden, w) if inside else (p, widths.written)
+        takes = {"A": (w, w), "B": (together * w, together * w), "C": (cell, cell)}
+        memory = (play_blocks if item["kind"] == "blocks" else play_banded)(size, added, item, takes)
         most = max(most, memory.most)
         traffic += memory.moved - (cell - whole) * size["m"] * size["n"] * (1 + added)
     return most, workload.groups * traffic

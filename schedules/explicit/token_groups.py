@@ -1,0 +1,89 @@
+"""A network whose tokens go in two groups, one after the other, each by the family that suits so many tokens.
+
+The rows of a fused band are what fits: with a few more, one more pass of all weights is needed, or one more visit of
+A and Y. Two kernels move as much for a row whatever their number is, once there are enough. So as many tokens as fill
+a band may go fused and the others by two kernels, or in two phases. Each group is a network of its own that reads all
+weights; nothing passes from one to the other.
+
+The search fills a band: heights at which so many blocks of H, or a panel, just fit. For the other tokens it builds what
+estimates do not rule out.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+
+from pebble.schedules.explicit.chain import Chain, ChainPlan
+from pebble.schedules.explicit.chain_bands import best_band
+from pebble.schedules.explicit.chain_search import built
+from pebble.schedules.explicit.fused import FusedSchedule
+from pebble.workloads import Ffn
+from pebble.workloads.widths import FastMemory
+
+FAMILY = "two groups of tokens"
+_MOST_BLOCKS = 12  # of H in a band
+
+Rest = Callable[[Ffn, float], FusedSchedule | None]  # the best of one family for so many tokens, below so many bytes
+
+
+def in_groups(ffn: Ffn, groups: tuple[FusedSchedule, ...]) -> FusedSchedule:
+    """The groups, one after the other."""
+    loads, stores = (
+        {
+            name: sum(traffic.get(name, 0) for traffic in parts)
+            for name in dict.fromkeys(name for traffic in parts for name in traffic)
+        }
+        for parts in ([group.loads for group in groups], [group.stores for group in groups])
+    )
+    peak, traffic = max(group.peak_elements for group in groups), sum(group.bytes for group in groups)
+    whole = FusedSchedule(FAMILY, "", ffn, loads, stores, peak, groups[0].memory, traffic, groups=groups)
+    each = zip(whole.tokens, groups, strict=True)
+    return replace(whole, detail="; then ".join(f"{n} tokens by {group.family}: {group.detail}" for n, group in each))
+
+
+def best_groups(
+    ffn: Ffn, chain: Chain, memory: FastMemory, below: int, fused: Callable[[Ffn, ChainPlan], FusedSchedule], rest: Rest
+) -> FusedSchedule | None:
+    """Those that move least, of fewer bytes than ``below``; None where there are none.
+
+    Parameters
+    ----------
+    ffn : Ffn
+    chain : Chain
+        The same as two products in a row.
+    memory : FastMemory
+    below : int
+        Bytes that another schedule moves.
+    fused, rest : callable
+        The schedule of a plan of some tokens, and the best one for the other tokens.
+    """
+    best: FusedSchedule | None = None
+    for tokens in sorted(set(_heights(chain, memory)), reverse=True):
+        plan = built(replace(chain, m=tokens), "rows", memory, [("any", tokens, 1)])
+        if plan is None or plan.bytes >= below:
+            continue
+        last = rest(replace(ffn, tokens=chain.m - tokens), below - plan.bytes)
+        if last is not None and plan.bytes + last.bytes < below:
+            best = in_groups(ffn, (fused(replace(ffn, tokens=tokens), plan), last))
+            below = best.bytes
+    return best
+
+
+def _heights(chain: Chain, memory: FastMemory) -> Iterator[int]:
+    """Rows of the highest band that is a panel, and of those in so many blocks of H."""
+    limits: list[Callable[[int], bool]] = [lambda rows: best_band(chain, "rows", rows, memory, "panel") is not None]
+    limits += [lambda rows, n=n: _blocks(chain, rows, memory) <= n for n in range(2, _MOST_BLOCKS + 1)]
+    for holds in limits:
+        low, high = 0, chain.m - 1
+        while low < high:
+            middle = (low + high + 1) // 2
+            low, high = (middle, high) if holds(middle) else (low, middle - 1)
+        if low:
+            yield low
+
+
+def _blocks(chain: Chain, rows: int, memory: FastMemory) -> int:
+    """Of H in the band of so many rows that moves least of its own operands; more than any where none fits."""
+    band = best_band(chain, "rows", rows, memory, "keep")
+    return band.blocks if band is not None else chain.f + 1
