@@ -95,8 +95,9 @@ def _gate_and_up(first: Gemm, memory: FastMemory) -> ChainPlan | GateAndUp | Non
     if pairs is not None and first.m * first.n > FEW_CELLS:
         return pairs
     chain = Chain(first.m, first.k, first.n, 0, streams=2)
-    plans = [plan for side in SIDES if (plan := best_chain_plan(chain, side, memory)) is not None]
-    return min([*plans, *([] if pairs is None else [pairs])], key=_with_stores, default=None)
+    plans: list[ChainPlan | GateAndUp] = [] if pairs is None else [pairs]
+    plans += [plan for side in SIDES if (plan := best_chain_plan(chain, side, memory)) is not None]
+    return min(plans, key=_with_stores, default=None)
 
 
 def _with_stores(both: ChainPlan | GateAndUp) -> int:

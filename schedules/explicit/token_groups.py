@@ -72,18 +72,12 @@ def best_groups(
 
 def _heights(chain: Chain, memory: FastMemory) -> Iterator[int]:
     """Rows of the highest band that is a panel, and of those in so many blocks of H."""
-    limits: list[Callable[[int], bool]] = [lambda rows: best_band(chain, "rows", rows, memory, "panel") is not None]
-    limits += [lambda rows, n=n: _blocks(chain, rows, memory) <= n for n in range(2, _MOST_BLOCKS + 1)]
-    for holds in limits:
+    for rule, most in [("panel", chain.f), *(("keep", blocks) for blocks in range(2, _MOST_BLOCKS + 1))]:
         low, high = 0, chain.m - 1
         while low < high:
             middle = (low + high + 1) // 2
-            low, high = (middle, high) if holds(middle) else (low, middle - 1)
+            band = best_band(chain, "rows", middle, memory, rule)
+            fits = band is not None and band.blocks <= most
+            low, high = (middle, high) if fits else (low, middle - 1)
         if low:
             yield low
-
-
-def _blocks(chain: Chain, rows: int, memory: FastMemory) -> int:
-    """Of H in the band of so many rows that moves least of its own operands; more than any where none fits."""
-    band = best_band(chain, "rows", rows, memory, "keep")
-    return band.blocks if band is not None else chain.f + 1
