@@ -191,8 +191,8 @@ def _parameters(schedule: Explicit | ExplicitProduct | ChainPlan | Kernel) -> di
         case FusedSchedule(plan=ChainPlan() | PanelsWithRemainder() | Phases() as plan):
             return _plan(plan)
         case FusedSchedule(groups=(_, *_)):
-            each = zip(schedule.tokens, schedule.groups, strict=True)
-            return {"kind": TOKEN_GROUPS, "groups": [{"tokens": n, "schedule": _parameters(g)} for n, g in each]}
+            groups = [{"tokens": tokens, "schedule": _parameters(group)} for tokens, group in schedule.groups]
+            return {"kind": TOKEN_GROUPS, "groups": groups}
         case FusedSchedule():
             kind = "kernels with row state" if schedule.family == ROW_STATE else "kernels"
             return {"kind": kind, "kernels": [_parameters(kernel) for kernel in schedule.kernels]}

@@ -79,8 +79,8 @@ class FusedSchedule:
         The bands, when fused; of one group, when there are several.
     kernels : tuple
         The kernels, when not.
-    groups : tuple of FusedSchedule
-        Of tokens, one after the other, each with a schedule of its own; then neither plan nor kernels.
+    groups : tuple of (int, FusedSchedule)
+        Numbers of tokens, one after the other, each with a schedule of its own; then neither plan nor kernels.
     """
 
     family: str
@@ -93,17 +93,12 @@ class FusedSchedule:
     bytes: int
     plan: Plan | None = None
     kernels: tuple[ExplicitProduct | ChainPlan | Kernel, ...] = ()
-    groups: tuple[FusedSchedule, ...] = ()
+    groups: tuple[tuple[int, FusedSchedule], ...] = ()
 
     @property
     def elements(self) -> int:
         """Loads plus stores, in values."""
         return sum(self.loads.values()) + sum(self.stores.values())
-
-    @property
-    def tokens(self) -> list[int]:
-        """Of each group of an FFN, where there are groups."""
-        return [group.workload.tokens for group in self.groups if isinstance(group.workload, Ffn)]
 
     @property
     def name(self) -> str:

@@ -27,19 +27,19 @@ _MOST_BLOCKS = 12  # of H in a band
 Rest = Callable[[Ffn, float], FusedSchedule | None]  # the best of one family for so many tokens, below so many bytes
 
 
-def in_groups(ffn: Ffn, groups: tuple[FusedSchedule, ...]) -> FusedSchedule:
-    """The groups, one after the other."""
+def in_groups(ffn: Ffn, groups: tuple[tuple[int, FusedSchedule], ...]) -> FusedSchedule:
+    """The groups, numbers of tokens and their schedules, one after the other."""
+    each = [schedule for _, schedule in groups]
     loads, stores = (
         {
             name: sum(traffic.get(name, 0) for traffic in parts)
             for name in dict.fromkeys(name for traffic in parts for name in traffic)
         }
-        for parts in ([group.loads for group in groups], [group.stores for group in groups])
+        for parts in ([schedule.loads for schedule in each], [schedule.stores for schedule in each])
     )
-    peak, traffic = max(group.peak_elements for group in groups), sum(group.bytes for group in groups)
-    whole = FusedSchedule(FAMILY, "", ffn, loads, stores, peak, groups[0].memory, traffic, groups=groups)
-    each = zip(whole.tokens, groups, strict=True)
-    return replace(whole, detail="; then ".join(f"{n} tokens by {group.family}: {group.detail}" for n, group in each))
+    detail = "; then ".join(f"{tokens} tokens by {schedule.family}: {schedule.detail}" for tokens, schedule in groups)
+    peak, traffic = max(schedule.peak_elements for schedule in each), sum(schedule.bytes for schedule in each)
+    return FusedSchedule(FAMILY, detail, ffn, loads, stores, peak, each[0].memory, traffic, groups=groups)
 
 
 def best_groups(
@@ -65,7 +65,8 @@ def best_groups(
             continue
         last = rest(replace(ffn, tokens=chain.m - tokens), below - plan.bytes)
         if last is not None and plan.bytes + last.bytes < below:
-            best = in_groups(ffn, (fused(replace(ffn, tokens=tokens), plan), last))
+            first = fused(replace(ffn, tokens=tokens), plan)
+            best = in_groups(ffn, ((tokens, first), (chain.m - tokens, last)))
             below = best.bytes
     return best
 

@@ -34,7 +34,7 @@ def fused_moves(schedule: FusedSchedule) -> Iterator[Event]:
         the queries of all heads of a group, the heads of one query next to each other.
     """
     before = 0  # rows of the groups that came first
-    for tokens, group in zip(schedule.tokens, schedule.groups, strict=True):
+    for tokens, group in schedule.groups:
         for op, name, (row, *rest) in fused_moves(group):
             yield op, name, (row if name.startswith("W") else before + row, *rest)
         before += tokens
