@@ -31,6 +31,7 @@ RUNS = {
     "gap/reach.py": ("products reach.csv --smallest", "gemm 4096x4096x4096 6144 83.00 95.03 13 83.00"),
     "gap/refute.py": ("gemm 20", "0 violations"),
     "gap/segments.py": ("{}/segments.csv --smallest", "by_work: 1.000 to 1.000 of the bound, 0 of 1 above the optimum"),
+    "gap/splits.py": ("{}/splits.csv --smallest", "gemm 4096x4096x4096 6144 95034223 m"),
     "gap/two_products.py": ("--smallest 1.6", "1.60   2.270"),
     "gap/wide.py": ("{}/wide.csv --smallest --certificates", "1 of 1"),
     "gpu/make_tables.py": ("plan {}/plan --which small", "52 cases in"),

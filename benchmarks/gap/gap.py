@@ -25,7 +25,7 @@ from catalogue import Instance, Row, add_arguments, by_family, catalogue, checke
 from pebble.errors import PebbleError
 from pebble.families import family_of, lower_bound
 from pebble.plots.look import Look, look, looking
-from pebble.plots.save import BLUE, GREEN, GREY, ORANGE, RED, page, save_figure
+from pebble.plots.save import BLUE, GREEN, GREY, ORANGE, RED, SKY, page, save_figure
 from pebble.proof.certificate import bound_certificate
 from pebble.reports.bound import known_of
 from pebble.workloads.widths import FastMemory
@@ -98,7 +98,9 @@ def draw(tables: dict[str, list[Row]], path: Path) -> None:
         for number, family in enumerate(families):
             ax = figure.add_subplot(len(families), 1, number + 1)
             names: dict[tuple[str, str], int] = {}
-            marks = zip(tables.items(), "osD^vPX", (GREY, BLUE, GREEN, ORANGE, RED, "black", "purple"), strict=False)
+            marks = zip(
+                tables.items(), "osD^vPX*", (GREY, BLUE, GREEN, ORANGE, RED, "black", "purple", SKY), strict=False
+            )
             for (label, rows), marker, colour in marks:
                 ours = [r for r in rows if r["family"] == family and r["gap"]]
                 if not ours:

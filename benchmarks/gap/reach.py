@@ -49,7 +49,7 @@ Row = dict[str, str]
 
 def recorded() -> Iterator[tuple[Instance, Row]]:
     """The catalogue, and what is proved and scheduled of it today."""
-    with Path(__file__).with_name("visits.csv").open(newline="") as file:
+    with Path(__file__).with_name("groups.csv").open(newline="") as file:
         yield from zip(catalogue(), csv.DictReader(file), strict=True)
 
 

@@ -36,6 +36,8 @@ from .upper_conv import check_conv
 _PRODUCTS = {"blocks": check_gemm, "banded": check_banded, "apart": check_remainder}
 TOKEN_BANDS = "token bands"
 _WITHOUT_SCHEDULES = (GEMM_BACKWARD, FFN_BACKWARD, ATTENTION_BACKWARD, SCALED, SCALED_FFN)
+TOKEN_GROUPS = "token groups"
+MAX_TOKEN_GROUPS = 16
 _FUSED = ("bands", "panels apart", "phases")
 
 
@@ -130,7 +132,9 @@ def traffic_of(workload: Workload, memory: Memory, schedule: Any, at: str) -> Sc
         return _latent(workload, memory, schedule, at)
     if workload.family == "gemm":
         return _product(workload.size, workload.option["accumulate_into"], memory, schedule, at)
-    kind = tagged(schedule, at, "kind", (*_FUSED, "kernels", "kernels with row state"))
+    kind = tagged(schedule, at, "kind", (*_FUSED, "kernels", "kernels with row state", TOKEN_GROUPS))
+    if kind == TOKEN_GROUPS:
+        return _token_groups(workload, memory, schedule, at)
     if kind in _FUSED:
         if kind == "phases" and workload.family != "ffn":
             raise RefusedError(at, "two phases are defined for a network only")
@@ -139,6 +143,24 @@ def traffic_of(workload: Workload, memory: Memory, schedule: Any, at: str) -> Sc
         return item.times(workload.groups, _names(workload).__getitem__)
     kernels = _with_row_state if kind == "kernels with row state" else _kernels
     return kernels(workload, memory, schedule, at).times(workload.groups)
+
+
+def _token_groups(workload: Workload, memory: Memory, schedule: Any, at: str) -> ScheduleTraffic:
+    """A network whose tokens go in groups, one after the other: each is a network that reads all weights."""
+    if workload.family != "ffn":
+        raise RefusedError(at, "groups of tokens are defined for a network only")
+    fields(schedule, at, ("kind", "groups"))
+    whole, tokens = ScheduleTraffic({}, {}, 0), 0
+    for number, item in enumerate(array(schedule["groups"], f"{at}.groups", 2, MAX_TOKEN_GROUPS)):
+        where = f"{at}.groups[{number}]"
+        fields(item, where, ("tokens", "schedule"))
+        some = integer(item["tokens"], f"{where}.tokens", 1, workload.size["tokens"])
+        if type(item["schedule"]) is dict and item["schedule"].get("kind") == TOKEN_GROUPS:
+            raise RefusedError(f"{where}.schedule", "groups of tokens have no groups of their own")
+        part = replace(workload, size={**workload.size, "tokens": some})
+        whole, tokens = whole.and_then(traffic_of(part, memory, item["schedule"], f"{where}.schedule")), tokens + some
+    equal(tokens, workload.size["tokens"], f"{at}.groups", "tokens of all groups together")
+    return whole
 
 
 def _product(size: Mapping[str, int], accumulate: bool, memory: Memory, schedule: Any, at: str) -> ScheduleTraffic:
@@ -340,7 +362,7 @@ def _kernels(workload: Workload, memory: Memory, schedule: Any, at: str) -> Sche
             raise RefusedError(at, "separate kernels are defined without a mask only")
         wanted: list[tuple[str, ...]] = [("blocks", "softmax", "blocks")]
     elif workload.option["gated"]:
-        wanted = [("bands", "blocks"), ("blocks", "blocks", "product", "blocks")]
+        wanted = [("pairs", "blocks"), ("bands", "blocks"), ("blocks", "blocks", "product", "blocks")]
     else:
         wanted = [("blocks", "blocks")]
     if kinds not in wanted:
@@ -357,7 +379,11 @@ def _kernels(workload: Workload, memory: Memory, schedule: Any, at: str) -> Sche
             traffic = replace(traffic, initialised=initialised).times(
                 1, {role: names[x] for role, x in roles.items()}.__getitem__
             )
-        elif kinds[number] == "bands":  # gate and up in one kernel, which moves neither D nor Y
+        elif kinds[number] == "pairs":  # gate and up in one kernel; complete cells of H
+            traffic = check_banded(first, False, memory.size, kernel, where, memory.widths.handing_on, shape.streams)
+            loads = {names[x]: traffic.loads[x] for x in "AB"}
+            traffic = ScheduleTraffic(loads, {names["H"]: shape.m * shape.f}, traffic.peak)
+        elif kinds[number] == "bands":  # the same, which moves neither D nor Y
             both = Shape(shape.m, shape.k, shape.f, 0, shape.streams)
             traffic = check_chain(both, memory.size, kernel, where, memory.widths.handing_on)
             traffic = traffic.times(1, names.__getitem__)

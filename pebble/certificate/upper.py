@@ -72,9 +72,9 @@ def operand_of(single: str, other: str) -> str:
     return {"mk": "A", "km": "A", "kn": "B", "nk": "B", "mn": "C", "nm": "C"}[single + other]
 
 
-def taken(widths: ClaimedWidths) -> dict[str, int]:
-    """What a value of A, B or C may take while it is worked on."""
-    return {"A": widths.read, "B": widths.read, "C": widths.partial}
+def taken(widths: ClaimedWidths, streams: int = 1) -> dict[str, int]:
+    """What a value of A, B or C may take while it is worked on; so many columns of B and of C go together."""
+    return {"A": widths.read, "B": streams * widths.read, "C": streams * widths.partial}
 
 
 def fits(peak: int, capacity: int, widths: ClaimedWidths, at: str) -> None:
@@ -200,6 +200,7 @@ def check_banded(
     schedule: Any,
     at: str,
     widths: ClaimedWidths = ALIKE,
+    streams: int = 1,
 ) -> ScheduleTraffic:
     """Traffic and room of a GEMM in bands.
 
@@ -211,13 +212,16 @@ def check_banded(
         ``axis``, and ``bands``: for each kind in order which operand is ``stationary``, its ``width``, how many there
         are (``count``), the ``blocks`` in each, and the corners, each [group, turned, plain]: ``across`` inside it,
         ``down`` from one to the next of its kind and ``next`` to the first of the next kind, both [leave, enter].
+    streams : int
+        Columns of B and of C that go together: 2 for gate and up, whose cells become one when both are complete. Then
+        a value of B is two in what is loaded, and no cell may leave before.
     """
     fields(schedule, at, ("kind", "axis", "bands"))
     axis = choice(schedule["axis"], f"{at}.axis", tuple("mnk"))
     spec = array(schedule["bands"], f"{at}.bands", 1, MAX_BANDS)
     bands = [_band(size, axis, item, f"{at}.bands[{i}]") for i, item in enumerate(spec)]
     equal(sum(b.width * b.count for b in bands), size[axis], f"{at}.bands", "widths of all bands together")
-    visits, width = dict.fromkeys("ABC", 0), taken(widths)
+    visits, width = dict.fromkeys("ABC", 0), taken(widths, streams)
     peak = number = 0
     for i, band in enumerate(bands):
         where = f"{at}.bands[{i}]"
@@ -244,6 +248,9 @@ def check_banded(
             ends = (after.shortest, band.shortest) if number % 2 else (after.longest, band.longest)
             visits[of_p] -= band.next[0].vectors * min(ends)
     fits(peak, capacity, widths, at)
+    if streams > 1 and visits["C"] != size["m"] * size["n"]:
+        raise RefusedError(f"{at}.bands", "a cell of gate or up leaves before it is complete")
+    visits["B"] *= streams
     initialised = 0 if accumulate else size["m"] * size["n"]  # each cell of C begins without a load
     return ScheduleTraffic({**visits, "C": visits["C"] - initialised}, {"C": visits["C"]}, peak)
 

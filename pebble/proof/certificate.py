@@ -12,7 +12,7 @@ from typing import Any, Protocol
 
 from pebble.bounds import LowerBound, NotCertifiedError
 from pebble.certificate import FORMAT, VERSION, RefusedError, check
-from pebble.certificate.schedules import TOKEN_BANDS, Memory, traffic_of
+from pebble.certificate.schedules import TOKEN_BANDS, TOKEN_GROUPS, Memory, traffic_of
 from pebble.certificate.statement import Workload as Statement
 from pebble.certificate.statement import read_workload
 from pebble.certificate.upper_chain import MAX_MASKED_BANDS
@@ -25,7 +25,7 @@ from pebble.schedules.explicit.chain import NOTHING, ChainPlan, handed_on
 from pebble.schedules.explicit.conv2d import ConvProduct, ConvSchedule
 from pebble.schedules.explicit.corner import Corner
 from pebble.schedules.explicit.fused import FusedSchedule, Kernel
-from pebble.schedules.explicit.gemm import BandedProduct
+from pebble.schedules.explicit.gemm import BandedProduct, GateAndUp
 from pebble.schedules.explicit.latent import LatentSchedule
 from pebble.schedules.explicit.phases import Phases
 from pebble.schedules.explicit.remainder import BandsWithRemainder, PanelsWithRemainder
@@ -168,6 +168,8 @@ def _plain(traffic: Mapping[str, int]) -> str:
 def _parameters(schedule: Explicit | ExplicitProduct | ChainPlan | Kernel) -> dict[str, Any] | None:
     """A schedule in the checker's terms; None for one that it does not know."""
     match schedule:
+        case GateAndUp():
+            return {**_banded(schedule), "kind": "pairs"}
         case BandedProduct():
             return _banded(schedule)
         case BlockedProduct():
@@ -182,6 +184,9 @@ def _parameters(schedule: Explicit | ExplicitProduct | ChainPlan | Kernel) -> di
             return _bands(schedule)
         case FusedSchedule(plan=ChainPlan() | PanelsWithRemainder() | Phases() as plan):
             return _plan(plan)
+        case FusedSchedule(groups=(_, *_)):
+            groups = [{"tokens": tokens, "schedule": _parameters(group)} for tokens, group in schedule.groups]
+            return {"kind": TOKEN_GROUPS, "groups": groups}
         case FusedSchedule():
             kind = "kernels with row state" if schedule.family == ROW_STATE else "kernels"
             return {"kind": kind, "kernels": [_parameters(kernel) for kernel in schedule.kernels]}

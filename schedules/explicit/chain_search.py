@@ -26,7 +26,7 @@ from pebble.workloads.widths import FastMemory
 
 _MOST_MIXED = 24  # bands of a kind, beyond which nothing is mixed with it
 _LOOK_CLOSELY = 8
-_FEW_CELLS = 1 << 14  # of H in a small chain, where estimates are rough and the best changes with every value of memory
+FEW_CELLS = 1 << 14  # of H in a small chain, where estimates are rough and the best changes with every value of memory
 _LOOK_AT_SMALL, _ROUGH = 24, 1.15
 _BELOW = 4  # capacities for which its bands are proposed
 _FEW_HEIGHTS = 16  # of bands under a mask, all of which are tried
@@ -140,7 +140,7 @@ def _plans(chain: Chain, side: str, memory: FastMemory, rule: str, below: float)
         rules = tuple(item for item in rules if item != "spill")
     if chain.one_pass and side == "hidden":
         return [plan for element in rules if (plan := built(chain, side, memory, [(element, extent, 1)]))]
-    small = chain.m * chain.f <= _FEW_CELLS
+    small = chain.m * chain.f <= FEW_CELLS
     near = (_ROUGH if small else _NEAR) * below
     cuts: dict[tuple[tuple[str, int, int], ...], None] = {}
     for less in memory.smaller(_BELOW if small else 1):  # what fits less memory fits more

@@ -65,7 +65,7 @@ class FusedSchedule:
     ----------
     family, detail : str
         How it goes about it, for a reader: a key of ``FUSED_FAMILIES``, `REMAINDER`, `PHASES`, ``"flash attention"``,
-        ``"unfused"`` or `row_state.FAMILY`; ``detail`` tells bands and blocks.
+        ``"unfused"``, `row_state.FAMILY` or `token_groups.FAMILY`; ``detail`` tells bands and blocks.
     workload : Ffn or Attention
     loads, stores : mapping of str to int
         Values moved, by operand (``H`` or ``S``: hidden layer or scores), over all groups.
@@ -79,6 +79,8 @@ class FusedSchedule:
         The bands, when fused; of one group, when there are several.
     kernels : tuple
         The kernels, when not.
+    groups : tuple of (int, FusedSchedule)
+        Numbers of tokens, one after the other, each with a schedule of its own; then neither plan nor kernels.
     """
 
     family: str
@@ -91,6 +93,7 @@ class FusedSchedule:
     bytes: int
     plan: Plan | None = None
     kernels: tuple[ExplicitProduct | ChainPlan | Kernel, ...] = ()
+    groups: tuple[tuple[int, FusedSchedule], ...] = ()
 
     @property
     def elements(self) -> int:

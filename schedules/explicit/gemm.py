@@ -9,6 +9,9 @@ At each index of r the shorter side of a block is held as a vector and the longe
 of s x t needs s t + min(s, t) + 1. The walk is a snake: from block to block in a band, then back in the next. Each
 step passes vectors of the shared operand through a turned corner (`pebble.schedules.explicit.corner`): Q inside a band,
 P from band to band if both keep the same operand. Kept partial sums of C save a store and a load each.
+
+Gate and up of a network are one product, whose columns go in pairs: a value of B is two, and so is a cell of C until
+both are complete and become one cell of H (`GateAndUp`).
 """
 
 from __future__ import annotations
@@ -17,6 +20,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
+from typing import ClassVar
 
 from pebble.schedules.explicit.corner import NO_CORNER, Corner, Side, Stage, best_corners
 from pebble.units import ceil_div
@@ -60,15 +64,18 @@ class Steps:
     next: Turn = (NO_CORNER, NO_CORNER)
 
 
-def taken(widths: Widths) -> dict[str, int]:
-    """What a value of A, B or C may take while blocks of it are worked on: of C, as a partial sum."""
-    return {"A": widths.read, "B": widths.read, "C": widths.partial}
+def taken(widths: Widths, streams: int = 1) -> dict[str, int]:
+    """What a value of A, B or C may take while blocks of it are worked on: of C, as a partial sum.
+
+    ``streams``: columns of B and C that go together as one.
+    """
+    return {"A": widths.read, "B": streams * widths.read, "C": streams * widths.partial}
 
 
-def visit_costs(memory: FastMemory) -> dict[str, int]:
+def visit_costs(memory: FastMemory, streams: int = 1) -> dict[str, int]:
     """What it counts that a value of each operand comes to fast memory; one of C comes and goes."""
     cost = memory.cost
-    return {"A": cost.read, "B": cost.read, "C": 2 * cost.partial}
+    return {"A": cost.read, "B": streams * cost.read, "C": 2 * streams * cost.partial}
 
 
 @dataclass(frozen=True)
@@ -81,6 +88,8 @@ class StationaryProduct(ABC):
     memory : FastMemory
         The memory, of values or of bytes.
     """
+
+    streams: ClassVar[int] = 1  #: columns of B and C that go together
 
     gemm: Gemm
     memory: FastMemory
@@ -117,12 +126,12 @@ class StationaryProduct(ABC):
     @cached_property
     def peak_elements(self) -> int:
         """Most values held at once."""
-        return self._peak(taken(ALIKE))
+        return self._peak(taken(ALIKE, self.streams))
 
     @cached_property
     def limits(self) -> tuple[tuple[int, Mapping[str, int]], ...]:
         """What the memory holds at most, and what a value of each operand takes of it."""
-        return tuple((size, taken(of)) for size, of in self.memory.limits)
+        return tuple((size, taken(of, self.streams)) for size, of in self.memory.limits)
 
     @property
     def fits(self) -> bool:
@@ -133,6 +142,11 @@ class StationaryProduct(ABC):
     def elements(self) -> int:
         """Loads plus stores, in values."""
         return sum(self.loads.values()) + sum(self.stores.values())
+
+    @property
+    def compulsory_elements(self) -> int:
+        """What any schedule moves."""
+        return self.gemm.compulsory_elements
 
     @property
     def spilled(self) -> int:
@@ -275,7 +289,7 @@ class BandedProduct(StationaryProduct):
         kinds = dict.fromkeys(band.stationary for band in self.bands)
         label = ", ".join(f"{b.count} x {b.width} ({_blocks(b.blocks)}{_of(b, kinds)})" for b in self.bands)
         text = f"{' and '.join(kinds)}-stationary, bands of {self.axis}: {label}"
-        return f"compulsory: {text}" if self.elements == self.gemm.compulsory_elements else text
+        return f"compulsory: {text}" if self.elements == self.compulsory_elements else text
 
     def to_json(self) -> dict[str, object]:
         """Plain data for ``--json``."""
@@ -310,6 +324,33 @@ class BandedProduct(StationaryProduct):
         for band, steps in zip(self.bands, self.steps, strict=True):
             for copy in range(band.count):
                 yield band, steps, copy + 1 < band.count
+
+
+@dataclass(frozen=True)
+class GateAndUp(BandedProduct):
+    """Both first products of a gated network in bands, in one kernel: A is X, and C is H, which is stored complete.
+
+    ``gemm`` has one column for each of H: a pair of gate and up. What a pair takes of the memory is always counted as
+    that of two, though it becomes one cell. Every cell stays until it is complete: ``spilled`` is 0.
+    """
+
+    streams: ClassVar[int] = 2
+
+    @property
+    def loads(self) -> dict[str, int]:
+        """Values loaded, by operand: of B those of both weights."""
+        return {"A": self.visits["A"], "B": self.streams * self.visits["B"], "C": 0}
+
+    @property
+    def compulsory_elements(self) -> int:
+        """What any schedule moves."""
+        return self.gemm.compulsory_elements + (self.streams - 1) * self.gemm.k * self.gemm.n
+
+    @cached_property
+    def bytes(self) -> int:
+        """Loads plus stores, in bytes; a cell of H is stored as what reads it will find."""
+        cost = self.memory.cost
+        return cost.read * (self.loads["A"] + self.loads["B"]) + cost.written * self.stores["C"]
 
 
 def _blocks(count: int) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from functools import lru_cache
+from typing import TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -12,7 +13,16 @@ import numpy.typing as npt
 from pebble.errors import InfeasibleError
 from pebble.schedules.explicit.blocked import BlockedProduct, block_sizes, blocked_products, even, largest_partner
 from pebble.schedules.explicit.corner import FloatArray, vectors_carried
-from pebble.schedules.explicit.gemm import AXES, Band, BandedProduct, operand_of, other_axes, taken, visit_costs
+from pebble.schedules.explicit.gemm import (
+    AXES,
+    Band,
+    BandedProduct,
+    GateAndUp,
+    operand_of,
+    other_axes,
+    taken,
+    visit_costs,
+)
 from pebble.schedules.explicit.remainder import BandsWithRemainder, remainders
 from pebble.units import ceil_div
 from pebble.workloads import Gemm
@@ -32,6 +42,7 @@ _MOVE_SPLIT = 2  # mixtures whose split is moved value by value
 IntArray = npt.NDArray[np.int64]
 Part = tuple[str, int, int, int]  # operand that stays, blocks, total width, bands
 ExplicitProduct = BandedProduct | BandsWithRemainder | BlockedProduct
+_Bands = TypeVar("_Bands", bound=BandedProduct)
 
 
 @dataclass(frozen=True)
@@ -48,9 +59,9 @@ class _Kinds:
     taken: tuple[FloatArray, FloatArray, FloatArray]  #: what a value of them takes of the capacity
 
     @classmethod
-    def of(cls, gemm: Gemm, memory: FastMemory, axis: str) -> _Kinds:
+    def of(cls, gemm: Gemm, memory: FastMemory, axis: str, streams: int) -> _Kinds:
         """Every kind with a block that fits."""
-        rows, capacity, of, visit = [], memory.bytes, taken(memory.widths), visit_costs(memory)
+        rows, capacity, of, visit = [], memory.bytes, taken(memory.widths, streams), visit_costs(memory, streams)
         for stationary, (first, second, _) in AXES.items():
             if axis not in (first, second):
                 continue
@@ -156,7 +167,7 @@ def _bands(parts: tuple[Part, ...]) -> tuple[Band, ...]:
     )
 
 
-def _traffic_split(best: BandedProduct, parts: tuple[Part, ...]) -> BandedProduct:
+def _traffic_split(best: _Bands, parts: tuple[Part, ...]) -> _Bands:
     """The same with the split between two kinds where it is best, by steps of half the length."""
     (single, blocks, width, count), (other, cut, rest, number) = parts
     step = max(1, min(width, rest) // 16)
@@ -179,12 +190,12 @@ def _is_small(gemm: Gemm) -> bool:
     return gemm.m * gemm.n * gemm.k <= _FEW_UPDATES
 
 
-def _proposed(gemm: Gemm, memory: FastMemory, axes: str) -> list[tuple[str, tuple[Part, ...]]]:
+def _proposed(gemm: Gemm, memory: FastMemory, axes: str, streams: int) -> list[tuple[str, tuple[Part, ...]]]:
     """The axis and the parts of what looks best in a memory."""
     plans: list[tuple[float, str, tuple[Part, ...]]] = []
     one_kind: list[tuple[float, str, tuple[Part, ...]]] = []
     for axis in axes:
-        kinds, q = _Kinds.of(gemm, memory, axis), gemm.along(axis)
+        kinds, q = _Kinds.of(gemm, memory, axis, streams), gemm.along(axis)
         if not len(kinds.blocks):
             continue
         cost, index, count = _uniform(kinds, q)
@@ -206,12 +217,30 @@ def banded_products(gemm: Gemm, memory: FastMemory, axes: str = "mnk") -> list[B
 
     Cost: some milliseconds.
     """
+    return _banded(BandedProduct, gemm, memory, axes)
+
+
+def best_gate_and_up(gemm: Gemm, memory: FastMemory) -> GateAndUp | None:
+    """The bands for both first products of a gated network that move the least bytes; None where no pair of cells fits.
+
+    Parameters
+    ----------
+    gemm : Gemm
+        One of both products.
+    memory : FastMemory
+        As for a kernel whose result is an intermediate.
+    """
+    plans = (plan for plan in _banded(GateAndUp, gemm, memory, "mn") if not plan.spilled)
+    return next(plans, None)
+
+
+def _banded(kind: type[_Bands], gemm: Gemm, memory: FastMemory, axes: str) -> list[_Bands]:
     plans: dict[tuple[str, tuple[Part, ...]], None] = {}
     for less in memory.smaller(_BELOW if _is_small(gemm) else 1):  # what fits less memory fits more
-        plans |= dict.fromkeys(_proposed(gemm, less, axes))
-    results: list[tuple[int, int, int, BandedProduct, tuple[Part, ...]]] = []
+        plans |= dict.fromkeys(_proposed(gemm, less, axes, kind.streams))
+    results: list[tuple[int, int, int, _Bands, tuple[Part, ...]]] = []
     for axis, parts in plans:
-        schedule = BandedProduct(gemm, memory, axis, _bands(parts))
+        schedule = kind(gemm, memory, axis, _bands(parts))
         if schedule.fits:
             results.append((schedule.bytes, schedule.elements, len(results), schedule, parts))
     results.sort(key=lambda single: single[:3])

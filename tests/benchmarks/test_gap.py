@@ -51,7 +51,7 @@ def test_a_row_is_certified_and_drawn(tools, tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("script", "record", "unit"), [("gap", "prices", "elements"), ("wide", "wide", "bytes")])
+@pytest.mark.parametrize(("script", "record", "unit"), [("gap", "groups", "elements"), ("wide", "wide", "bytes")])
 def test_recorded_rows_are_those_of_today(tools, script: str, record: str, unit: str) -> None:
     """One row in nine; a bound that is searched for may differ a little with the libraries that search."""
     catalogue, gap = tools
@@ -64,7 +64,7 @@ def test_recorded_rows_are_those_of_today(tools, script: str, record: str, unit:
         assert float(now[f"bound_{unit}"]) == pytest.approx(float(spec[f"bound_{unit}"]), rel=1e-3)
 
 
-@pytest.mark.parametrize("names", [("before", "after"), ("after", "lines"), ("tiles", "prices")])
+@pytest.mark.parametrize("names", [("before", "after"), ("after", "lines"), ("tiles", "prices"), ("visits", "groups")])
 def test_no_gap_rose(tools, names: tuple[str, str]) -> None:
     """Element by element, the recorded tables: later schedules move no more, later bounds are no lower, all checked."""
     _, gap = tools

@@ -8,6 +8,7 @@ from __future__ import annotations
 import random
 from collections.abc import Callable, Iterator
 from contextlib import suppress
+from dataclasses import replace
 from fractions import Fraction
 from math import log
 from typing import Any
@@ -239,6 +240,10 @@ def random_schedule(workload: Workload, rnd: random.Random) -> dict[str, Any]:
     if workload.family == "conv2d":
         return _convolution(size, rnd)
     m, k, f, l, _ = chain_of(workload)
+    if workload.family == "ffn" and m > 1 and rnd.random() < 0.1:
+        some = rnd.randint(1, m - 1)
+        each = [(tokens, random_schedule(with_tokens(workload, tokens), rnd)) for tokens in (some, m - some)]
+        return {"kind": "token groups", "groups": [{"tokens": n, "schedule": item} for n, item in each]}
     if rnd.random() < 0.3:
         first, last = _product(m, f, k, rnd), _product(m, l, f, rnd)
         if workload.family == "attention":
@@ -247,9 +252,15 @@ def random_schedule(workload: Workload, rnd: random.Random) -> dict[str, Any]:
             middle = [first]
         else:
             both = _bands(m, k, f, 0, rnd)
-            middle = rnd.choice([[both], [first, _product(m, f, k, rnd), {"kind": "product"}]])
+            pairs = {**banded(m, f, k, rnd), "kind": "pairs"}
+            middle = rnd.choice([[both], [pairs], [first, _product(m, f, k, rnd), {"kind": "product"}]])
         return {"kind": "kernels", "kernels": [*middle, last]}
     return _bands(m, k, f, l, rnd)
+
+
+def with_tokens(workload: Workload, tokens: int) -> Workload:
+    """A network of so many tokens."""
+    return replace(workload, size={**workload.size, "tokens": tokens})
 
 
 def _convolution(size: dict[str, int], rnd: random.Random) -> dict[str, Any]:

@@ -15,7 +15,7 @@ from pebble.proof.certificate import workload_statement
 from pebble.workloads import Attention, Ffn, Gemm
 from tests.certificate.memory import Memory
 from tests.certificate.play import play_banded, play_bands, play_blocks
-from tests.certificate.strongest import settled
+from tests.certificate.strongest import settled, with_tokens
 from tests.certificate.strongest_bytes import least_room, moved_in_bytes, random_in_bytes, some_widths
 
 SEEDS = [*range(4), *(pytest.param(seed, marks=pytest.mark.slow) for seed in range(100, 200))]
@@ -39,6 +39,8 @@ def some_workload(rnd: random.Random) -> Gemm | Ffn | Attention:
 
 def turns(schedule: dict[str, Any]) -> bool:
     """Whether anything comes or goes by turned corners."""
+    if any(turns(group["schedule"]) for group in schedule.get("groups", ())):
+        return True
     chains = (schedule, schedule.get("first", {}), *schedule.get("kernels", ()))
     return any({"turns", "first", "enter"} & run.keys() for chain in chains for run in chain.get("runs", ()))
 
@@ -104,6 +106,10 @@ def played(workload: Workload, widths: ClaimedWidths, schedule: dict[str, Any]) 
         shape = chain_shape(workload)
         memory = play_chain(shape, widths, schedule)
         return memory.most, workload.groups * (memory.moved - (p - widths.written) * shape.m * shape.l)
+    if schedule["kind"] == "token groups":
+        groups = [(with_tokens(workload, item["tokens"]), item["schedule"]) for item in schedule["groups"]]
+        plays = [played(part, widths, item) for part, item in groups]
+        return max(most for most, _ in plays), sum(moved for _, moved in plays)
     if schedule["kind"] == "phases":
         return play_phases(chain_shape(workload), widths, schedule)
     most = traffic = 0
@@ -118,9 +124,10 @@ def played(workload: Workload, widths: ClaimedWidths, schedule: dict[str, Any]) 
             held, crossed = play_between(size, widths, item)
             most, traffic = max(most, held), traffic + crossed
             continue
-        cell, whole = (hidden, w) if inside else (p, widths.written)
-        takes = {"A": (w, w), "B": (w, w), "C": (cell, cell)}
-        memory = (play_banded if item["kind"] == "banded" else play_blocks)(size, added, item, takes)
+        together = 2 if item["kind"] == "pairs" else 1  # gate and up: two weights, two cells
+        cell, whole = (together * hidden, w) if inside else (p, widths.written)
+        takes = {"A": (w, w), "B": (together * w, together * w), "C": (cell, cell)}
+        memory = (play_blocks if item["kind"] == "blocks" else play_banded)(size, added, item, takes)
         most = max(most, memory.most)
         traffic += memory.moved - (cell - whole) * size["m"] * size["n"] * (1 + added)
     return most, workload.groups * traffic

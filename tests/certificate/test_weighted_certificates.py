@@ -160,7 +160,7 @@ def test_gate_and_up_are_certified_in_one_kernel() -> None:
     claim = document["claims"][-1]
     assert claim["claim"] == "upper bound in bytes"
     first, last = claim["schedule"]["kernels"]
-    assert first["kind"] == "bands" and last["kind"] in ("blocks", "banded")
+    assert first["kind"] == "pairs" and last["kind"] in ("blocks", "banded")
     assert f"moves {claim['bytes']:,} bytes" in check(document)[-1]
     for kernels in ([last, last], [first, first], [first], [first, last, last]):
         claim["schedule"]["kernels"] = kernels

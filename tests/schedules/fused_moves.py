@@ -9,7 +9,7 @@ from pebble.schedules.explicit import ExplicitProduct
 from pebble.schedules.explicit.attention import FAMILY, PASSED
 from pebble.schedules.explicit.chain import ChainPlan
 from pebble.schedules.explicit.fused import FusedSchedule, Kernel
-from pebble.schedules.explicit.gemm import BandedProduct
+from pebble.schedules.explicit.gemm import BandedProduct, GateAndUp
 from pebble.schedules.explicit.moves import gemm_moves
 from pebble.schedules.explicit.phases import Phases
 from pebble.schedules.explicit.remainder import PanelsWithRemainder
@@ -33,6 +33,11 @@ def fused_moves(schedule: FusedSchedule) -> Iterator[Event]:
         value or score (activation, times ``U`` when gated; softmax). K is keys x head_dim. The rows of attention are
         the queries of all heads of a group, the heads of one query next to each other.
     """
+    before = 0  # rows of the groups that came first
+    for tokens, group in schedule.groups:
+        for op, name, (row, *rest) in fused_moves(group):
+            yield op, name, (row if name.startswith("W") else before + row, *rest)
+        before += tokens
     if schedule.plan is not None:
         yield from _renamed(schedule, schedule.plan)
         return
@@ -46,6 +51,8 @@ def fused_moves(schedule: FusedSchedule) -> Iterator[Event]:
             yield from _softmax(schedule, kernel) if kernel.name == "softmax" else _gate_times_up(schedule)
         elif isinstance(kernel, ChainPlan):
             yield from _renamed(schedule, kernel)
+        elif isinstance(kernel, GateAndUp):
+            yield from _pairs(kernel)
         else:
             last = number + 1 == len(schedule.kernels)
             names = _gemm_names(schedule, "last" if last else "up" if gated and products else "first")
@@ -106,6 +113,23 @@ def _gemm(kernel: ExplicitProduct, names: dict[str, str], finishes: bool, schedu
             left[cell] = left.get(cell, kernel.gemm.k) - 1
             if left[cell] == 0:
                 yield "finish", name, cell
+
+
+def _pairs(kernel: GateAndUp) -> Iterator[Event]:
+    """Gate and up side by side: each move of a weight or of a product is two, and a cell is stored once."""
+    for op, operand, index in gemm_moves(kernel):
+        if operand == "A":
+            yield op, "X", index
+        elif operand == "B":
+            yield op, "Wg", index
+            yield op, "Wu", index
+        else:
+            if op == "store":
+                yield "finish", "H", index
+                yield "delete", "U", index
+            yield op, "H", index
+            if op == "compute":
+                yield op, "U", index
 
 
 def _gate_times_up(schedule: FusedSchedule) -> Iterator[Event]:

@@ -49,7 +49,8 @@ def replay(schedule: FusedSchedule) -> int:
     passed = (
         schedule.family == FAMILY
     )  # raw scores stay in slow memory, and become probabilities whenever they are loaded
-    useless = {"U", "state"} | ({hidden} if schedule.plan is not None else set())  # may be dropped when used up
+    fused = any(part.plan is not None for part in (schedule, *(group for _, group in schedule.groups)))
+    useless = {"U", "state"} | ({hidden} if fused else set())  # may be dropped when used up
     for op, name, index in fused_moves(schedule):
         value = (name, index)
         if op == "load":

@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from pebble.certificate import RefusedError
 from pebble.certificate.statement import read_workload
 from pebble.errors import InfeasibleError
 from pebble.proof.certificate import upper_claim, workload_statement
@@ -16,12 +17,15 @@ from pebble.schedules.explicit.attention import attention_chain
 from pebble.schedules.explicit.chain import SIDES, Chain, handed_on
 from pebble.schedules.explicit.chain_bands import best_band, wider_band
 from pebble.schedules.explicit.chain_search import best_chain_plan, plan_of_runs
-from pebble.schedules.explicit.ffn import best_ffn_schedule, ffn_chain, ffn_schedules
+from pebble.schedules.explicit.ffn import best_ffn_schedule, ffn_chain, ffn_schedules, gate_and_up_then
 from pebble.schedules.explicit.fused import REMAINDER, FusedSchedule
-from pebble.workloads import Attention, Ffn
+from pebble.schedules.explicit.gemm import BandedProduct, GateAndUp
+from pebble.schedules.explicit.gemm_search import best_gemm_schedule
+from pebble.workloads import Attention, Ffn, Gemm
 from pebble.workloads.widths import FastMemory
 from tests.rooms import in_values
 from tests.schedules.fused_replay import replay
+from tests.schedules.test_explicit_gemm import bands
 
 side = st.integers(1, 7)
 
@@ -155,6 +159,35 @@ def test_gated_spills_a_band_where_that_pays() -> None:
     assert best.elements < 436.1e6 < result["row panel"].elements < result["unfused"].elements
     assert best.plan is not None
     assert best.loads["H"] == best.stores["H"] == sum(b.extent * b.spilled for b in best.plan.bands) > 0
+
+
+@settings(max_examples=200, deadline=None)
+@given(bands(), st.integers(1, 6))
+def test_any_bands_of_gate_and_up_are_legal_and_counted(product: BandedProduct, d_out: int) -> None:
+    """In pairs of columns, as one product with a cell of H for each; the checker counts the same traffic and room."""
+    gemm, room = replace(product.gemm, accumulate=False), 2 * product.memory.bytes + 3
+    ffn = Ffn(gemm.m, gemm.k, gemm.n, d_out, gated=True)
+    memory = FastMemory.of_values(room, ffn)
+    pairs = GateAndUp(gemm, memory.handing_on, product.axis, product.bands)
+    schedule = gate_and_up_then(ffn, memory, pairs, best_gemm_schedule(Gemm(gemm.m, d_out, gemm.n), memory))
+    statement = read_workload(workload_statement(ffn), "workload")
+    if pairs.spilled:
+        with pytest.raises(RefusedError, match="leaves before it is complete"):
+            upper_claim(statement, schedule)
+        return
+    assert pairs.fits
+    assert replay(schedule) <= schedule.peak_elements <= room
+    assert upper_claim(statement, schedule)["elements"] == schedule.elements
+    assert pairs.elements >= pairs.compulsory_elements
+
+
+def test_gate_and_up_turn_corners_too() -> None:
+    """As a chain without a second product, whose blocks turn no corners, they moved 929,133,166 values."""
+    ffn = Ffn(8192, 4096, 11008, gated=True)
+    both, last = in_values(best_ffn_schedule, ffn, 6 * 2**19).kernels
+    assert isinstance(both, GateAndUp) and isinstance(last, BandedProduct)
+    assert both.elements <= 904_397_756
+    assert both.elements + last.elements <= 1_362_080_233
 
 
 def test_what_fits_is_compulsory() -> None:
