@@ -74,6 +74,7 @@ def audit(
     context: int | None = None,
     batch: int | None = None,
     dtype: str | None = None,
+    routing: str | None = None,
 ) -> Audit:
     """The floors of what a file holds, or of a forward pass of a named model.
 
@@ -92,6 +93,9 @@ def audit(
         step, of one token); sequences (1).
     dtype : str, optional
         Of a named model: the type of weights, activations and KV cache (bf16).
+    routing : str, optional
+        Of a named model with experts: ``any``, by default, counts the fewest experts that tokens can choose; ``even``
+        as many tokens for each expert.
 
     Returns
     -------
@@ -100,8 +104,8 @@ def audit(
     Raises
     ------
     InputError
-        No such file or name, no inputs, a library missing, or a model that cannot be exported; a named model with
-        experts, or without tokens.
+        No such file or name, no inputs, a library missing, or a model that cannot be exported; a named model without
+        tokens, or a routing where there are no experts.
     UnknownNameError
         No such model or type.
     """
@@ -113,11 +117,12 @@ def audit(
         )
     model = str(target).lower()
     if model in model_names() or model in MIXTURES:
-        return Audit(forward_pass(model, tokens, context, batch, dtype or "bf16"), chip, _measured(measured))
-    if any(option is not None for option in (tokens, context, batch, dtype)):
+        graph = forward_pass(model, tokens, context, batch, dtype or "bf16", routing)
+        return Audit(graph, chip, _measured(measured))
+    if any(option is not None for option in (tokens, context, batch, dtype, routing)):
         if ".py" in model or model.endswith(".onnx"):
             raise InputError(
-                f"audit: got tokens, context, batch or dtype with {target}, expected them with a model's name."
+                f"audit: got tokens, context, batch, dtype or routing with {target}, expected them with a model's name."
             )
         model_shape(model)  # which names the nearest
     path, _, name = str(target).rpartition(":") if ".py:" in str(target) else (str(target), "", "")

@@ -17,6 +17,7 @@ The floor of the graph counts inputs, weights and outputs once: everything betwe
 from __future__ import annotations
 
 import argparse
+from typing import Any
 
 from pebble.api.audits import audit
 from pebble.cli import _output
@@ -35,6 +36,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--context", metavar="N", help="of a named model: keys that the last token sees; alone: decode")
     parser.add_argument("--batch", metavar="B", help="of a named model: sequences (1)")
     parser.add_argument("--dtype", help="of a named model: weights, activations, KV cache (bf16)")
+    parser.add_argument("--routing", help="of a named model with experts: any (the fewest, by default) or even")
     parser.add_argument("--gpu", metavar="SKU", help="a GPU of `pebble machines`, such as a100-sxm4-40gb")
     parser.add_argument("--machine", metavar="FILE", help="a machine file of your own (`pebble machines --help`)")
     parser.add_argument(
@@ -50,8 +52,11 @@ def run(args: argparse.Namespace) -> int:
     if args.report:
         check_page(args.report, "--report")
     sizes = {name: vars(args)[name] for name in ("tokens", "context", "batch")}
-    given = {name: whole(f"--{name}", value, 1, MAX_DIMENSION) for name, value in sizes.items() if value is not None}
-    result = audit(args.target, gpu=args.gpu, machine=args.machine, measured=args.measured, dtype=args.dtype, **given)
+    given: dict[str, Any] = {
+        name: whole(f"--{name}", value, 1, MAX_DIMENSION) for name, value in sizes.items() if value is not None
+    }
+    given |= {name: vars(args)[name] for name in ("gpu", "machine", "measured", "dtype", "routing")}
+    result = audit(args.target, **given)
     if args.report:
         save_answer(result, args.report)
     if args.json:
@@ -64,6 +69,8 @@ def run(args: argparse.Namespace) -> int:
 def _print(result: Audit, top: int) -> None:
     say = _output.say
     say(f"{result.graph.name}, {result.gpu.name}: {len(result.floors)} operations, {result.graph.views} views")
+    if result.graph.assumption:
+        say(f"experts      {result.graph.assumption}")
     once = ", every value computed once" if result.computed_once else ""
     say(
         f"floor        {format_bytes(result.floor_bytes)}, {format_seconds(result.floor_seconds)}: no kernels move "

@@ -148,8 +148,10 @@ class Audit(Report):
 
     def _floor(self, operation: Operation, known: dict[Workload, tuple[int, str]]) -> OperationFloor:
         graph, workload, own = self.graph, operation.workload, self.graph.fused[operation.name]
+        work = workload or operation.work
         traffic = graph.bytes_of(operation.reads) + graph.bytes_of(operation.writes)
-        theorem, part, once, adds = "each operand and result once", 0, False, 0
+        theorem, part, once = "each operand and result once", 0, False
+        adds = work.multiply_adds if work is not None and operation.counted else 0
         if workload is not None:
             if workload not in known:
                 known[workload] = _bound(workload, self.gpu)
@@ -157,10 +159,9 @@ class Audit(Report):
             extra = graph.bytes_of([use for use in operation.reads if use.extra])
             if bound + extra > traffic:
                 traffic, theorem = bound + extra, name
-            adds = workload.multiply_adds if operation.counted else 0
             if graph.needed.get(operation.name) == "all":
                 part, once = self._part((operation,), bound)
-        seconds = max(self.dram_seconds(traffic), self._work_seconds(workload, adds))
+        seconds = max(self.dram_seconds(traffic), self._work_seconds(work, adds))
         return OperationFloor(operation, traffic, sum(own.values()), part, once and part > 0, adds, seconds, theorem)
 
     def _part(self, chain: tuple[Operation, ...], bound: int) -> tuple[int, bool]:
@@ -220,7 +221,8 @@ class Audit(Report):
     def floor_seconds(self) -> float:
         """The longer of all multiply-adds and of DRAM."""
         whole = (floor for floor in self.floors if self.graph.needed.get(floor.operation.name) == "all")
-        work = sum(self._work_seconds(floor.operation.workload, floor.multiply_adds) for floor in whole)
+        works = ((floor.operation.workload or floor.operation.work, floor.multiply_adds) for floor in whole)
+        work = sum(self._work_seconds(*of) for of in works)
         return max(work, self.dram_seconds(self.floor_bytes))
 
     @property
@@ -313,6 +315,7 @@ class Audit(Report):
     def document(self) -> dict[str, Any]:
         return {
             "target": self.graph.name,
+            **({"assumption": self.graph.assumption} if self.graph.assumption else {}),
             "graph": {
                 "floor_bytes": self.floor_bytes,
                 "floor_us": 1e6 * self.floor_seconds,
