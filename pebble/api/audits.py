@@ -10,14 +10,14 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
-from pebble.errors import InputError
+from pebble.errors import InputError, UnknownNameError
 from pebble.graphs.graph import Graph
 from pebble.graphs.transformer import forward_pass
 from pebble.models.machine import Machine
 from pebble.reports.audit import Audit
 from pebble.reports.target import chip_of
 from pebble.system.files import read_bytes
-from pebble.workloads import model_names, model_shape
+from pebble.workloads import model_names
 from pebble.workloads.named import MIXTURES
 
 Measured = Mapping[str, int] | str | Path | None
@@ -124,7 +124,7 @@ def audit(
             raise InputError(
                 f"audit: got tokens, context, batch, dtype or routing with {target}, expected them with a model's name."
             )
-        model_shape(model)  # which names the nearest
+        raise UnknownNameError("model", model, (*model_names(), *MIXTURES), "pebble audit --help")
     path, _, name = str(target).rpartition(":") if ".py:" in str(target) else (str(target), "", "")
     if path.endswith(".onnx"):
         from pebble.graphs.onnx_files import read_onnx

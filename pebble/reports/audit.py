@@ -31,7 +31,7 @@ from pebble.models.machine import Machine
 from pebble.models.rates import peak_dram, peak_operations
 from pebble.reports.capacity import chip_capacity
 from pebble.reports.report import Report
-from pebble.units import format_bytes, format_seconds
+from pebble.units import format_bytes, format_ratio, format_seconds
 from pebble.workloads.workload import Workload
 
 _SUMS = 4  # bytes of a partial sum: matrix units accumulate in fp32
@@ -311,6 +311,17 @@ class Audit(Report):
         """What measured kernels move over the proved least of the same operations; None where none was measured."""
         alone = sum(floor.alone_bytes for floor in self.floors if floor.operation.name in self.measured)
         return sum(self.measured.values()) / alone if alone else None
+
+    @property
+    def badge(self) -> dict[str, Any] | None:
+        """What shields.io draws of an endpoint: kernels that were measured over their floors; None where none was."""
+        over = self.measured_over_alone
+        if over is None:
+            return None
+        shades = ((1.0, "lightgrey"), (1.1, "brightgreen"), (1.5, "green"), (3.0, "yellow"), (float("inf"), "orange"))
+        color = next(color for below, color in shades if over < below)  # below 1 operands were in the cache
+        message = f"{format_ratio(over, '.2f')}x the proved least"
+        return {"schemaVersion": 1, "label": "DRAM traffic", "message": message, "color": color}
 
     def document(self) -> dict[str, Any]:
         return {

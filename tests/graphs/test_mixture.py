@@ -156,6 +156,7 @@ BAD = [
     (["mixtral-8x7b", "--tokens", "8", "--routing", "best"], "got 'best', expected any or even"),
     (["llama-3-8b", "--tokens", "8", "--routing", "even"], "llama-3-8b, which has no experts"),
     (["mixtral-8x7b"], "without tokens"),
+    (["mixtral", "--tokens", "8"], "mixtral-8x7b"),
     (["model.py:Model", "--routing", "any"], "expected them with a model's name"),
 ]
 
