@@ -34,7 +34,7 @@ os.environ.setdefault("TORCHINDUCTOR_COMPILE_THREADS", "1")  # workers of the co
 try:
     import torch
 except ImportError as missing:
-    sys.exit(f"counted.py needs PyTorch and an NVIDIA GPU: {missing}.")
+    sys.exit(f"counted.py needs PyTorch, transformers and an NVIDIA GPU: {missing}.")
 
 FLUSH_BYTES = 256 << 20  # several times L2
 LONGEST_SECONDS = 45  # of a problem that is counted; compiling may take thrice that
