@@ -148,7 +148,7 @@ def test_a_pass_below_its_floor_is_said(
     table.write_text("\n".join([f"{head}read_bytes,written_bytes,counted", *(f"level1,{row},x" for row in rows)]))
     run("kernelbench.py", f"--recorded {table}", monkeypatch)
     shown = capsys.readouterr().out
-    assert ["level1", "eager", "3", "2"] == shown.splitlines()[1].split()[:4]
+    assert shown.splitlines()[1].split()[:4] == ["level1", "eager", "3", "2"]
     assert "violated: less" in shown and "violated: unread" in shown and "violated: right" not in shown
 
 

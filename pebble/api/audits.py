@@ -11,8 +11,8 @@ from pathlib import Path
 from typing import Any
 
 from pebble.errors import InputError, UnknownNameError
+from pebble.graphs.forward import forward_pass
 from pebble.graphs.graph import Graph
-from pebble.graphs.transformer import forward_pass
 from pebble.models.machine import Machine
 from pebble.reports.audit import Audit
 from pebble.reports.target import chip_of
