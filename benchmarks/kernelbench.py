@@ -1,10 +1,10 @@
 """Audit every problem of KernelBench: python benchmarks/kernelbench.py FOLDER [--gpu SKU] [--out rows.json]
 
-    python benchmarks/kernelbench.py FOLDER --measured launches.csv --counted counted.csv   # beside counters
-    python benchmarks/kernelbench.py --recorded benchmarks/kernelbench_h200.csv             # the same, kept
+    python benchmarks/kernelbench.py FOLDER --measured passes.csv --passes passes.jsonl --counted counted.csv
+    python benchmarks/kernelbench.py --recorded benchmarks/kernelbench_h200.csv     # the same, kept
 
-``launches.csv`` is what `benchmarks/gpu/counted.py` says. A floor is violated where a pass reads less than its
-weights and inputs, or moves less than the floor by more than an L2 a launch: what is written may stay there uncounted.
+``passes.csv`` and ``passes.jsonl`` are what `benchmarks/gpu/counted.py` says of passes, eager and compiled. A floor is
+violated where a pass reads less than its weights and inputs, or moves less than the floor.
 FOLDER holds level1, level2 and level3 of https://github.com/ScalingIntelligence/KernelBench, of which nothing is
 copied here. Of each level it prints how many problems are read, have every operation known, a floor above inputs and
 outputs once for some operation or for the graph, and how long an audit takes.
@@ -15,18 +15,20 @@ from __future__ import annotations
 import argparse
 import csv
 import json
-import signal
+import multiprocessing
+import runpy
 import tempfile
 import time
 from pathlib import Path
 from statistics import median
-from typing import Any, NoReturn
+from typing import Any
 
 import pebble
 from pebble.errors import PebbleError
 
 LONGEST_SECONDS = 120
-L2_BYTES = 60 << 20  # of the chip that was counted
+FORK = multiprocessing.get_context("fork")
+FLUSH_BYTES = 256 << 20  # that counted.py reads at the end of a pass
 SMALLEST = """
 import torch
 
@@ -38,25 +40,31 @@ def get_inputs():
 """
 
 
-def _late(*_: object) -> NoReturn:
-    raise TimeoutError
-
-
 def audited(path: Path, gpu: str) -> dict[str, Any]:
-    """A row: what an audit says of one problem."""
-    signal.signal(signal.SIGALRM, _late)
-    signal.alarm(LONGEST_SECONDS)
+    """A row: what an audit says of one problem, in a process of its own, which ends with its time."""
+    ours, theirs = FORK.Pipe(duplex=False)
+    process = FORK.Process(target=lambda: theirs.send(_audited(path, gpu)))
+    process.start()
+    theirs.close()
+    row = {"level": path.parent.name, "problem": path.stem}
+    try:
+        return row | (ours.recv() if ours.poll(LONGEST_SECONDS) else {"error": "too long"})
+    except EOFError:
+        return row | {"error": "the process broke down"}
+    finally:
+        process.kill()
+        process.join()
+
+
+def _audited(path: Path, gpu: str) -> dict[str, Any]:
     start = time.process_time()
-    row: dict[str, Any] = {"level": path.parent.name, "problem": path.stem}
     try:
         result = pebble.audit(f"{path}:Model", gpu=gpu)
         graph = result.document()["graph"]
-    except (PebbleError, TimeoutError) as error:
-        return row | {"error": str(error) or "too long"}
-    finally:
-        signal.alarm(0)
+    except PebbleError as error:
+        return {"error": str(error)}
     alone = any(floor.theorem != "each operand and result once" for floor in result.floors)
-    return row | {
+    return {
         "cpu_seconds": time.process_time() - start,
         "unknown": sorted({floor.operation.kind for floor in result.unknown}),
         "above_for_an_operation": alone,
@@ -65,59 +73,67 @@ def audited(path: Path, gpu: str) -> dict[str, Any]:
     }
 
 
-def counted(launches: Path) -> dict[int, dict[str, int]]:
-    """Of each problem, by its place: bytes read and written, and launches."""
-    lines = (line for line in launches.read_text(encoding="utf-8").splitlines() if line.startswith('"'))
-    result: dict[int, dict[str, int]] = {}
-    at = -1
-    for row in csv.DictReader(lines):
-        if row["Kernel Name"] == "problem_begins":
-            at = int(row["Grid Size"].strip("()").split(",")[0]) - 1
-            result.setdefault(at, {"launches": 0, "read_bytes": 0, "written_bytes": 0})
-            continue
-        kind = "read_bytes" if row["Metric Name"] == "dram__bytes_read.sum" else "written_bytes"
-        result[at][kind] += int(row["Metric Value"].replace(",", ""))
-        result[at]["launches"] += kind == "read_bytes"
+def counted(launches: Path, lines: Path) -> dict[tuple[str, str], dict[str, int]]:
+    """Of each pass, by problem and eager or compiled: bytes read and written."""
+    of = [json.loads(line) for line in lines.read_text(encoding="utf-8").splitlines()]
+    rows = (line for line in launches.read_text(encoding="utf-8").splitlines() if line.startswith('"'))
+    result: dict[tuple[str, str], dict[str, int]] = {}
+    for row in csv.DictReader(rows):
+        line = of[int(row["ID"])]
+        values = result.setdefault((line["problem"], line["how"]), {})
+        read = row["Metric Name"] == "dram__bytes_read.sum"
+        values["read_bytes" if read else "written_bytes"] = (
+            int(row["Metric Value"].replace(",", "")) - read * FLUSH_BYTES
+        )
     return result
 
 
-def beside(rows: list[dict[str, Any]], launches: Path) -> list[dict[str, Any]]:
-    """Floors and counters of the problems that have both; the floors of operations whose kernels are not known."""
-    found = counted(launches)
+def layers(gpu: str) -> list[dict[str, Any]]:
+    """Rows of the layers of benchmarks/blocks.py."""
+    blocks = runpy.run_path(str(Path(__file__).parent / "blocks.py"))
+    results = []
+    for name in blocks["BLOCKS"]:
+        result = pebble.from_torch(*blocks["layer"](name, "meta"), gpu=gpu)
+        results.append({"level": "layers", "problem": name, **result.document()["graph"]})
+    return results
+
+
+def beside(rows: list[dict[str, Any]], found: dict[tuple[str, str], dict[str, int]], of: str) -> list[dict[str, Any]]:
+    """Floors and counters of the passes that have both; ``of`` is the chip and the date of the counters."""
     return [
         {
             "level": row["level"],
             "problem": row["problem"],
+            "how": how,
             "floor_bytes": row["floor_bytes"],
             "weights_and_inputs_bytes": row["floor_parts_bytes"]["weights"] + row["floor_parts_bytes"]["inputs"],
             "one_kernel_an_operation_bytes": row["one_kernel_an_operation_bytes"],
-            **found[place],
+            **found[name, how],
+            "counted": of,
         }
-        for place, row in enumerate(rows)
-        if "error" not in row and found.get(place, {}).get("launches")
+        for row in rows
+        for how in ("eager", "compiled")
+        if "error" not in row and (name := f"{row['level']}/{row['problem']}", how) in found
     ]
 
 
 def print_counted(rows: list[dict[str, Any]]) -> None:
-    """Per level: problems, floors violated, and what is moved over the floor and over one kernel an operation."""
-    print("level   counted  violated  median moved over the floor  over one kernel an operation")
-    for level in sorted({row["level"] for row in rows}):
-        mine = [
-            {k: v if k in ("level", "problem") else int(v) for k, v in row.items()}
-            for row in rows
-            if row["level"] == level
-        ]
-        over = [(row["read_bytes"] + row["written_bytes"], row) for row in mine]
+    """Per level, eager and compiled: passes, floors violated, and what is moved over floor and one kernel an
+    operation."""
+    print("level    pass      counted  violated  median moved over the floor  over one kernel an operation")
+    for level, how in sorted({(row["level"], row["how"]) for row in rows}, key=lambda key: (key[0], key[1] != "eager")):
+        mine = [row for row in rows if (row["level"], row["how"]) == (level, how)]
+        over = [(int(row["read_bytes"]) + int(row["written_bytes"]), row) for row in mine]
         wrong = [
             row["problem"]
             for moved, row in over
-            if row["read_bytes"] < row["weights_and_inputs_bytes"]
-            or moved + row["launches"] * L2_BYTES < row["floor_bytes"]
+            if int(row["read_bytes"]) < int(row["weights_and_inputs_bytes"]) or moved < int(row["floor_bytes"])
         ]
         floors, alone = (
-            median(moved / row[key] for moved, row in over) for key in ("floor_bytes", "one_kernel_an_operation_bytes")
+            median(moved / int(row[key]) for moved, row in over)
+            for key in ("floor_bytes", "one_kernel_an_operation_bytes")
         )
-        print(f"{level}  {len(mine):7}  {len(wrong):8}  {floors:27.2f}  {alone:28.2f}")
+        print(f"{level:7}  {how:8}  {len(mine):7}  {len(wrong):8}  {floors:27.2f}  {alone:28.2f}")
         for problem in wrong:
             print(f"        violated: {problem}")
 
@@ -129,7 +145,10 @@ def main() -> None:
     parser.add_argument("--smallest", action="store_true", help="one problem, which is none of KernelBench")
     parser.add_argument("--gpu", default="h200")
     parser.add_argument("--out", type=Path)
-    parser.add_argument("--measured", type=Path)
+    parser.add_argument("--measured", type=Path, help="what ncu printed")
+    parser.add_argument("--passes", type=Path, help="what counted.py wrote of the same passes")
+    parser.add_argument("--of", default="", help="chip and date of the counters")
+    parser.add_argument("--audited", type=Path, help="what --out wrote, instead of audits")
     parser.add_argument("--counted", type=Path)
     parser.add_argument("--recorded", type=Path)
     args = parser.parse_args()
@@ -147,7 +166,7 @@ def main() -> None:
         for level in sorted(args.folder.glob("level[123]"))
         for path in sorted(level.glob("*.py"), key=lambda path: int(path.name.split("_")[0]))
     ]
-    rows = [audited(path, args.gpu) for path in paths]
+    rows = json.loads(args.audited.read_text()) if args.audited else [audited(path, args.gpu) for path in paths]
     if args.out is not None:
         args.out.write_text(json.dumps(rows, indent=1))
     print("level   problems  read  all known  above for an operation  for the graph  median CPU s  most")
@@ -160,7 +179,10 @@ def main() -> None:
         times = f"{seconds[len(seconds) // 2]:12.1f}  {seconds[-1]:4.1f}"
         print("{}  {:8}  {:4}  {:9}  {:22}  {:13}  {}".format(level, *counts, times))
     if args.measured is not None:
-        both = beside(rows, args.measured)
+        found = counted(args.measured, args.passes)
+        if any(name.startswith("layers/") for name, _ in found):
+            rows += layers(args.gpu)
+        both = beside(rows, found, args.of)
         print_counted(both)
         if args.counted is not None:
             with args.counted.open("w", encoding="utf-8", newline="") as file:

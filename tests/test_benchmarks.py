@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 import runpy
 import subprocess
@@ -123,14 +124,51 @@ def test_its_smallest_case(
 def test_no_floor_of_kernelbench_is_above_its_counters(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """Of the problems measured on an H200; the figures are those of the page on audits."""
+    """Of the passes measured on an H200, eager and compiled; the figures are those of the page on audits."""
     run("kernelbench.py", f"--recorded {HERE}/kernelbench_h200.csv", monkeypatch)
     rows = [line.split() for line in capsys.readouterr().out.splitlines()[1:]]
     assert rows == [
-        ["level1", "100", "0", "1.65", "1.14"],
-        ["level2", "100", "0", "9.19", "1.46"],
-        ["level3", "34", "0", "29.44", "0.99"],
+        ["layers", "eager", "3", "0", "11.58", "1.23"],
+        ["layers", "compiled", "3", "0", "11.48", "0.83"],
+        ["level1", "eager", "100", "0", "1.92", "1.42"],
+        ["level1", "compiled", "100", "0", "1.45", "1.14"],
+        ["level2", "eager", "100", "0", "9.30", "1.50"],
+        ["level2", "compiled", "100", "0", "3.57", "0.90"],
+        ["level3", "eager", "45", "0", "27.29", "1.11"],
+        ["level3", "compiled", "45", "0", "17.98", "0.79"],
     ]
+
+
+def test_a_pass_below_its_floor_is_said(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """By a byte, in all that it moves or in what it reads."""
+    head = "level,problem,how,floor_bytes,weights_and_inputs_bytes,one_kernel_an_operation_bytes,"
+    rows = ("less,eager,100,60,120,60,39", "unread,eager,100,60,120,59,90", "right,eager,100,60,120,60,40")
+    table = tmp_path / "counted.csv"
+    table.write_text("\n".join([f"{head}read_bytes,written_bytes,counted", *(f"level1,{row},x" for row in rows)]))
+    run("kernelbench.py", f"--recorded {table}", monkeypatch)
+    shown = capsys.readouterr().out
+    assert shown.splitlines()[1].split()[:4] == ["level1", "eager", "3", "2"]
+    assert "violated: less" in shown and "violated: unread" in shown and "violated: right" not in shown
+
+
+def test_a_pass_is_what_its_range_moves_less_what_ends_it(tmp_path: Path) -> None:
+    """As `ncu` prints ranges and `counted.py` names them."""
+    names = ("ID", "Kernel Name", "Metric Name", "Metric Value")
+    flushed = 256 << 20
+    rows = [
+        (0, "read", f"{flushed + 64:,}"), (0, "write", "32"),
+        (1, "read", f"{flushed + 1000:,}"), (1, "write", "2,000"),
+    ]  # fmt: skip
+    lines = ["==PROF== Connected", ",".join(f'"{name}"' for name in names)]
+    lines += [f'"{at}","range","dram__bytes_{what}.sum","{value}"' for at, what, value in rows]
+    (tmp_path / "passes.csv").write_text("\n".join(lines))
+    passes = [{"problem": "nothing", "how": "eager"}, {"problem": "level1/1_it", "how": "compiled"}]
+    (tmp_path / "passes.jsonl").write_text("\n".join(map(json.dumps, passes)))
+    found = runpy.run_path(str(HERE / "kernelbench.py"))["counted"](tmp_path / "passes.csv", tmp_path / "passes.jsonl")
+    assert found["nothing", "eager"] == {"read_bytes": 64, "written_bytes": 32}
+    assert found["level1/1_it", "compiled"] == {"read_bytes": 1000, "written_bytes": 2000}
 
 
 @pytest.mark.parametrize("script", NEED_MORE)

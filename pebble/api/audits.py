@@ -10,14 +10,14 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
-from pebble.errors import InputError
+from pebble.errors import InputError, UnknownNameError
+from pebble.graphs.forward import forward_pass
 from pebble.graphs.graph import Graph
-from pebble.graphs.transformer import forward_pass
 from pebble.models.machine import Machine
 from pebble.reports.audit import Audit
 from pebble.reports.target import chip_of
 from pebble.system.files import read_bytes
-from pebble.workloads import model_names, model_shape
+from pebble.workloads import model_names
 from pebble.workloads.named import MIXTURES
 
 Measured = Mapping[str, int] | str | Path | None
@@ -74,6 +74,7 @@ def audit(
     context: int | None = None,
     batch: int | None = None,
     dtype: str | None = None,
+    routing: str | None = None,
 ) -> Audit:
     """The floors of what a file holds, or of a forward pass of a named model.
 
@@ -92,6 +93,9 @@ def audit(
         step, of one token); sequences (1).
     dtype : str, optional
         Of a named model: the type of weights, activations and KV cache (bf16).
+    routing : str, optional
+        Of a named model with experts: ``any``, by default, counts the fewest experts that tokens can choose; ``even``
+        as many tokens for each expert.
 
     Returns
     -------
@@ -100,8 +104,8 @@ def audit(
     Raises
     ------
     InputError
-        No such file or name, no inputs, a library missing, or a model that cannot be exported; a named model with
-        experts, or without tokens.
+        No such file or name, no inputs, a library missing, or a model that cannot be exported; a named model without
+        tokens, or a routing where there are no experts.
     UnknownNameError
         No such model or type.
     """
@@ -113,13 +117,14 @@ def audit(
         )
     model = str(target).lower()
     if model in model_names() or model in MIXTURES:
-        return Audit(forward_pass(model, tokens, context, batch, dtype or "bf16"), chip, _measured(measured))
-    if any(option is not None for option in (tokens, context, batch, dtype)):
+        graph = forward_pass(model, tokens, context, batch, dtype or "bf16", routing)
+        return Audit(graph, chip, _measured(measured))
+    if any(option is not None for option in (tokens, context, batch, dtype, routing)):
         if ".py" in model or model.endswith(".onnx"):
             raise InputError(
-                f"audit: got tokens, context, batch or dtype with {target}, expected them with a model's name."
+                f"audit: got tokens, context, batch, dtype or routing with {target}, expected them with a model's name."
             )
-        model_shape(model)  # which names the nearest
+        raise UnknownNameError("model", model, (*model_names(), *MIXTURES), "pebble audit --help")
     path, _, name = str(target).rpartition(":") if ".py:" in str(target) else (str(target), "", "")
     if path.endswith(".onnx"):
         from pebble.graphs.onnx_files import read_onnx

@@ -179,18 +179,20 @@ def kernel_uses(chain: Chain) -> tuple[tuple[Use, ...], ...]:
     return tuple((piece, *map(ByLines, lines[at : at + 1])) for at, (piece, _) in enumerate(chain.kernels))
 
 
-def sum_of_kernels(workload: Workload, kernels: Sequence[Accounting], capacity: int) -> LowerBound:
+def sum_of_kernels(
+    workload: Workload, kernels: Sequence[LowerBound], capacity: int, recompute: bool = False
+) -> LowerBound:
     """The least when each kernel reads all its inputs from slow memory and writes all its outputs there.
 
-    The kernels' bounds add: each starts from empty fast memory. Units and errors as for `lower_bound`.
+    The kernels' bounds add, in values and in bytes: each starts from empty fast memory.
     """
-    result = tuple(lower_bound(kernel, capacity) for kernel in kernels)
-    proof = Sum("the bounds of its kernels, added", result)
+    proof = Sum("the bounds of its kernels, added", tuple(kernels))
     return LowerBound(
         proof.elements,
-        sum(bound.bytes for bound in result),
+        sum(bound.bytes for bound in kernels),
         capacity,
         proof,
+        recompute,
         separate=True,
         instance={"capacity_elements": capacity, "workload": workload.to_json(), "separate_kernels": True},
     )
@@ -226,6 +228,12 @@ class Sum(SingleClaim):
     def claim(self) -> dict[str, Any]:
         """That of each kernel."""
         return {"theorem": "kernel by kernel", "kernels": [kernel.proof.claim() for kernel in self.kernels]}
+
+    def claims(self, bound: LowerBound) -> list[dict[str, Any]]:
+        """In values: the checker adds up no bytes kernel by kernel."""
+        kernels = tuple(getattr(kernel.proof, "values", kernel) for kernel in self.kernels)
+        plain = replace(bound, bytes=sum(kernel.bytes for kernel in kernels))
+        return SingleClaim.claims(replace(self, kernels=kernels), plain)
 
 
 def _finish(

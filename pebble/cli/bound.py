@@ -175,8 +175,8 @@ def _short(result: Bound) -> None:
 def _separate(result: Bound, separate: dict[str, Any]) -> str:
     """The least of kernels one after the other."""
     if result.parts:
-        least = format_bytes(max(separate["bytes"], result.parts_bytes))
-        return f"{least} if its parts hand nothing on: {', '.join(part['name'] for part in result.parts)}"
+        names = ", ".join(part["name"] for part in result.parts)
+        return f"{format_bytes(separate['bytes'])} if its parts hand nothing on: {names}"
     return f"{_counted(result.separate, separate)} if every intermediate goes through memory"
 
 

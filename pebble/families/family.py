@@ -152,8 +152,13 @@ class Family(OnSeveralSms[W], Generic[W]):
         """Its parts as workloads of their own, where they hand values on; else none."""
         return ()
 
-    def separate_bound(self, workload: W, capacity: int, memory: FastMemory | None = None) -> LowerBound | None:
-        """The least when every intermediate goes through slow memory; None where there is none."""
+    def separate_bound(
+        self, workload: W, capacity: int, memory: FastMemory | None = None, recompute: bool = False
+    ) -> LowerBound | None:
+        """The least when every intermediate goes through slow memory; None where there is none.
+
+        ``recompute`` says nothing of two products in a row: each of the two has no intermediate to compute again.
+        """
         if not self.chained:
             return None
         problem = self.accounting(workload)

@@ -88,10 +88,20 @@ class LayerFamily(Family[TransformerLayer]):
             symbols=workload.dimensions,
         )
 
-    def separate_bound(self, workload: TransformerLayer, capacity: int, memory: FastMemory | None = None) -> LowerBound:
+    def separate_bound(
+        self,
+        workload: TransformerLayer,
+        capacity: int,
+        memory: FastMemory | None = None,
+        recompute: bool = False,
+    ) -> LowerBound:
         """The sum of the kernels' bounds: each reads its inputs from memory and writes its outputs there."""
-        entries = [family.accounting(kernel) for _, family, kernel in _kernels(workload)]
-        return sum_of_kernels(workload, entries, capacity)
+        results = []
+        for _, family, kernel in _kernels(workload):
+            room = None if memory is None else memory.of_part(kernel)
+            most = capacity if room is None else room.bytes // kernel.narrowest_bytes
+            results.append(family.lower_bound(kernel, most, recompute, room))
+        return sum_of_kernels(workload, results, capacity, recompute)
 
     def best_schedule(self, workload: TransformerLayer, memory: FastMemory) -> Explicit | None:
         kernels = _kernels(workload)

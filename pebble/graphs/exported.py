@@ -325,6 +325,9 @@ def export(module: Any, inputs: tuple[Any, ...], named: dict[str, Any], name: st
         module = Function()
     try:
         program = torch.export.export(module.eval(), inputs, named or None, strict=False)
+        if any("set_grad_enabled" in str(node.target) for node in program.graph.nodes):  # a part without gradients
+            with torch.no_grad():  # where it is no graph of its own
+                program = torch.export.export(module, inputs, named or None, strict=False)
     except Exception as error:
         why = next((line.strip() for line in str(error).splitlines() if line.strip()), type(error).__name__)
         raise InputError(f"audit: torch.export cannot follow {name}: {why[:300]}.") from None

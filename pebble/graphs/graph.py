@@ -56,6 +56,7 @@ class Operation:
     known: bool = True
     counted: bool = True  #: whether every algorithm makes its multiply-adds (a convolution may be made with fewer)
     chain: Workload | None = None  #: with the product before it and what is between: two products in a row
+    work: Workload | None = None  #: whose multiply-adds it makes, where no theorem on its bytes is used
 
 
 @dataclass(frozen=True)
@@ -68,6 +69,7 @@ class Graph:
     outputs: tuple[Use, ...]
     views: int = 0  #: operations that move nothing
     overwritten: Mapping[str, int] = field(default_factory=dict)  #: elements written in place, by stored tensor
+    assumption: str = ""  #: of the values, on which what is read depends
 
     def bytes_of(self, uses: Sequence[Use]) -> int:
         """Bytes of elements, each counted once however many uses there are."""
@@ -144,19 +146,19 @@ class Graph:
 
     @cached_property
     def fused(self) -> dict[str, dict[str, int]]:
-        """Bytes that surely move if all is one kernel, by operation and tensor: an input at its first reader, once."""
+        """Bytes that surely move if all is one kernel, by operation and tensor: an input once, at the first of those
+        that read most of it."""
         result: dict[str, dict[str, int]] = {operation.name: {} for operation in self.operations}
-        seen = set[str]()
-        doing = [op for op in self.operations if op.known and op.name in self.needed]
-        uses = [use for operation in doing for use in operation.reads]
-        for operation in doing:
-            for use in operation.reads:
-                name = self.root(use.tensor)
-                if name not in seen and self.tensors[name].role != "computed":
-                    seen.add(name)
-                    read = self.bytes_of([u for u in uses if self.root(u.tensor) == name])
-                    less = self.overwritten.get(name, 0) * self.tensors[name].width
-                    result[operation.name][name] = max(0, read - less)
+        uses: dict[str, dict[str, list[Use]]] = {}
+        for operation in self.operations:
+            for use in operation.reads if operation.known and operation.name in self.needed else ():
+                if self.tensors[name := self.root(use.tensor)].role != "computed":
+                    uses.setdefault(name, {}).setdefault(operation.name, []).append(use)
+        for name, by_reader in uses.items():
+            most = max(by_reader, key=lambda reader: self.bytes_of(by_reader[reader]))
+            read = self.bytes_of([use for reads in by_reader.values() for use in reads])
+            less = self.overwritten.get(name, 0) * self.tensors[name].width
+            result[most][name] = max(0, read - less)
         for operation in self.operations:
             for name in {use.tensor for use in operation.writes} & self.stored:
                 results = [use for use in self.outputs if self.root(use.tensor) == name]

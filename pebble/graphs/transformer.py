@@ -10,74 +10,42 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from pebble.errors import InputError
 from pebble.graphs.graph import Builder, Graph, Shape, Use, use
-from pebble.workloads import Attention, Ffn, Gemm, Workload, check_dimension, element_bytes, model_names, model_shape
-from pebble.workloads.named import MIXTURES, ModelShape, model_layers
+from pebble.workloads import Attention, Ffn, Gemm, Workload, element_bytes
+from pebble.workloads.named import ModelShape
 
 _ID = 4  # bytes of the number of a token
-_GPT2_POSITIONS = 1024  # that it has learned
 
 
-def forward_pass(
-    model: str, tokens: int | None = None, context: int | None = None, batch: int | None = None, dtype: str = "bf16"
-) -> Graph:
-    """One forward pass: prefill of ``tokens``, or a decode step with ``context``.
+class Pass:
+    """One operation after the other.
 
     Parameters
     ----------
-    model : str
-        A name of `pebble.workloads.model_names`.
-    tokens : int, optional
-        New tokens of each sequence; 1 where only ``context`` is given.
-    context : int, optional
-        Keys that the last token of each sequence sees, the new tokens included; by default ``tokens``.
-    batch : int, optional
-        Sequences (1).
+    name : str
+    shape : ModelShape
+    sides : dict of str to (int, int)
+        Rows and columns of the weight of each product.
+    sizes : (int, int, int)
+        New tokens of a sequence, keys that the last of them sees, and sequences.
     dtype : str
-        Of weights, activations, logits and the KV cache.
-
-    Returns
-    -------
-    Graph
-        Operations are called ``0.qkv``, by layer and part.
-
-    Raises
-    ------
-    UnknownNameError
-        No such model or type.
-    InputError
-        Neither tokens nor context, a number below 1, a context shorter than the tokens, or a model with experts.
+    learned : bool
+        GPT-2: positions are learned, and the matrix that embeds makes the logits.
     """
-    if model in MIXTURES:
-        raise InputError(
-            f"audit: got {model}, whose experts depend on the tokens, expected a model without: "
-            f"{', '.join(name for name in model_names() if name not in MIXTURES)}."
-        )
-    shape = model_shape(model)
-    if tokens is None and context is None:
-        raise InputError(f"audit: got {model} without tokens, expected --tokens T, or --context N for a decode step.")
-    rows = 1 if tokens is None else check_dimension("tokens", tokens)
-    keys = rows if context is None else check_dimension("context", context)
-    sequences = 1 if batch is None else check_dimension("batch", batch)
-    if keys < rows:
-        raise InputError(f"context: got {keys}, expected at least the {rows} tokens, which it includes.")
-    if model.startswith("gpt2") and keys > _GPT2_POSITIONS:
-        raise InputError(f"context: got {keys}, expected at most {_GPT2_POSITIONS}: {model} has no more positions.")
-    element_bytes(dtype)
-    size = f"tokens={rows} context={keys} batch={sequences} {dtype}"
-    return _Pass(f"{model} ({size})", model, shape, rows, keys, sequences, dtype).graph()
 
-
-class _Pass:
-    """One operation after the other."""
-
-    def __init__(self, name: str, model: str, shape: ModelShape, rows: int, keys: int, batch: int, dtype: str) -> None:
+    def __init__(
+        self,
+        name: str,
+        shape: ModelShape,
+        sides: dict[str, tuple[int, int]],
+        sizes: tuple[int, int, int],
+        dtype: str,
+        learned: bool = False,
+    ) -> None:
         self.builder, self.shape, self.dtype = Builder(name), shape, dtype
-        self.rows, self.keys, self.batch = rows, keys, batch
-        self.tokens = batch * rows
-        self.sides = {layer.name: (layer.k, layer.n) for layer in model_layers(model)}
-        self.learned = model.startswith("gpt2")  # positions; its logits are made by the matrix that embeds
+        self.rows, self.keys, self.batch = sizes
+        self.tokens = self.batch * self.rows
+        self.sides, self.learned = sides, learned
 
     def graph(self) -> Graph:
         """All of it."""
@@ -93,12 +61,18 @@ class _Pass:
             outputs += new
         return self.builder.graph([self._product("lm_head", self._norm("norm", x)), *outputs])
 
-    def _layer(self, at: str, x: str) -> tuple[str, str, str]:
-        """Its result, and the new keys and values."""
+    def _layer(self, at: str, x: str) -> tuple[str, ...]:
+        """Its result, and what is kept of the new tokens."""
+        heads, *new = self._attend(at, self._norm(f"{at}norm_1", x))
+        x = self._add(f"{at}residual_1", x, self._product(f"{at}o", heads))
+        return self._add(f"{at}residual_2", x, self._ffn(at, self._norm(f"{at}norm_2", x))), *new
+
+    def _attend(self, at: str, x: str) -> tuple[str, ...]:
+        """The heads' outputs, and the new keys and values."""
         shape = self.shape
         wide, narrow = shape.heads * shape.head_dim, shape.kv_heads * shape.head_dim
         q, k, v = f"{at}q", f"{at}k", f"{at}v"
-        self._product(f"{at}qkv", self._norm(f"{at}norm_1", x), {q: wide, k: narrow, v: narrow})
+        self._product(f"{at}qkv", x, {q: wide, k: narrow, v: narrow})
         if not self.learned:
             turned = {f"{q}.turned": wide, f"{k}.turned": narrow}
             self._operation(f"{at}rope", "elementwise", [self._all(q), self._all(k)], turned)
@@ -111,15 +85,18 @@ class _Pass:
             self.rows, self.keys, shape.head_dim, heads=shape.heads, kv_heads=shape.kv_heads, batch=self.batch,
             causal=True, dtype=self.dtype, out_dtype=self.dtype,
         )  # fmt: skip
-        heads = self._operation(f"{at}attention", "attention", reads, {f"{at}attention": wide}, work)
-        x = self._add(f"{at}residual_1", x, self._product(f"{at}o", heads))
-        inside = self._product(f"{at}{'gate_up' if shape.gated else 'up'}", self._norm(f"{at}norm_2", x))
+        return self._operation(f"{at}attention", "attention", reads, {f"{at}attention": wide}, work), k, v
+
+    def _ffn(self, at: str, x: str) -> str:
+        """Two products with an activation between."""
+        shape = self.shape
+        inside = self._product(f"{at}{'gate_up' if shape.gated else 'up'}", x)
         act = f"{at}activation"
         self._operation(act, "elementwise", [self._all(inside)], {act: shape.intermediate})
         down = self._product(f"{at}down", act)
         ffn = Ffn(self.tokens, shape.hidden, shape.intermediate, 0, shape.gated, self.dtype, self.dtype)
         self.builder.operations[-1] = replace(self.builder.operations[-1], chain=ffn)
-        return self._add(f"{at}residual_2", x, down), k, v
+        return down
 
     def _all(self, name: str) -> Use:
         return use(self.builder.views[name])
@@ -138,8 +115,9 @@ class _Pass:
         self.builder.operation(name, kind, reads, results, work)
         return results[0][0]
 
-    def _norm(self, name: str, x: str) -> str:
-        return self._operation(name, "norm", [self._all(x), self._stored(f"{name}.weight", (self.shape.hidden,))])
+    def _norm(self, name: str, x: str, width: int = 0) -> str:
+        width = width or self.shape.hidden
+        return self._operation(name, "norm", [self._all(x), self._stored(f"{name}.weight", (width,))], {name: width})
 
     def _add(self, name: str, x: str, y: str) -> str:
         return self._operation(name, "elementwise", [self._all(x), self._all(y)])

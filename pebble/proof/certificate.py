@@ -74,7 +74,8 @@ def bound_certificate(workload: Workload, result: Answer) -> dict[str, Any]:
     Some milliseconds. The certificate has passed the checker.
     """
     spec = workload_statement(workload)
-    bounds = [bound for bound in (result.lower, result.separate) if bound is not None]
+    separate = () if result.separate is None or result.separate.recompute else (result.separate,)  # none is checked
+    bounds = [result.lower, *separate]
     claims = [claim for bound in bounds for claim in bound.proof.claims(bound)]
     if result.upper is not None and (claim := upper_claim(read_workload(spec, "workload"), result.upper)) is not None:
         claims.append(claim)

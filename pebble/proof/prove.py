@@ -224,7 +224,7 @@ def _after(result: Answer, command: str, stated: Statement) -> list[str]:
         ## With separate kernels
 
         If every intermediate is stored by one kernel and loaded by the next, the same argument gives $Q \ge
-        {_traffic(result.separate)}$.
+        {_traffic(result.separate, isinstance(result.lower.proof, WeightedBound))}$.
         """)
     if result.upper is not None:
         told = False
@@ -250,9 +250,10 @@ def _verified(theorem: Theorem) -> str:
     return "that proof is on paper, no proof assistant has checked it"
 
 
-def _traffic(bound: LowerBound) -> str:
+def _traffic(bound: LowerBound, in_bytes: bool) -> str:
     """Elements, or bytes where they are what is proved."""
-    return number(bound.bytes) + r"\text{ bytes}" if isinstance(bound.proof, WeightedBound) else number(bound.elements)
+    told = in_bytes or isinstance(bound.proof, WeightedBound)
+    return number(bound.bytes) + r"\text{ bytes}" if told else number(bound.elements)
 
 
 def _game(workload: Workload, problem: Accounting, bound: LowerBound) -> str:

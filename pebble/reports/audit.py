@@ -31,7 +31,7 @@ from pebble.models.machine import Machine
 from pebble.models.rates import peak_dram, peak_operations
 from pebble.reports.capacity import chip_capacity
 from pebble.reports.report import Report
-from pebble.units import format_bytes, format_seconds
+from pebble.units import format_bytes, format_ratio, format_seconds
 from pebble.workloads.workload import Workload
 
 _SUMS = 4  # bytes of a partial sum: matrix units accumulate in fp32
@@ -148,8 +148,10 @@ class Audit(Report):
 
     def _floor(self, operation: Operation, known: dict[Workload, tuple[int, str]]) -> OperationFloor:
         graph, workload, own = self.graph, operation.workload, self.graph.fused[operation.name]
+        work = workload or operation.work
         traffic = graph.bytes_of(operation.reads) + graph.bytes_of(operation.writes)
-        theorem, part, once, adds = "each operand and result once", 0, False, 0
+        theorem, part, once = "each operand and result once", 0, False
+        adds = work.multiply_adds if work is not None and operation.counted else 0
         if workload is not None:
             if workload not in known:
                 known[workload] = _bound(workload, self.gpu)
@@ -157,10 +159,9 @@ class Audit(Report):
             extra = graph.bytes_of([use for use in operation.reads if use.extra])
             if bound + extra > traffic:
                 traffic, theorem = bound + extra, name
-            adds = workload.multiply_adds if operation.counted else 0
             if graph.needed.get(operation.name) == "all":
                 part, once = self._part((operation,), bound)
-        seconds = max(self.dram_seconds(traffic), self._work_seconds(workload, adds))
+        seconds = max(self.dram_seconds(traffic), self._work_seconds(work, adds))
         return OperationFloor(operation, traffic, sum(own.values()), part, once and part > 0, adds, seconds, theorem)
 
     def _part(self, chain: tuple[Operation, ...], bound: int) -> tuple[int, bool]:
@@ -220,7 +221,8 @@ class Audit(Report):
     def floor_seconds(self) -> float:
         """The longer of all multiply-adds and of DRAM."""
         whole = (floor for floor in self.floors if self.graph.needed.get(floor.operation.name) == "all")
-        work = sum(self._work_seconds(floor.operation.workload, floor.multiply_adds) for floor in whole)
+        works = ((floor.operation.workload or floor.operation.work, floor.multiply_adds) for floor in whole)
+        work = sum(self._work_seconds(*of) for of in works)
         return max(work, self.dram_seconds(self.floor_bytes))
 
     @property
@@ -310,9 +312,21 @@ class Audit(Report):
         alone = sum(floor.alone_bytes for floor in self.floors if floor.operation.name in self.measured)
         return sum(self.measured.values()) / alone if alone else None
 
+    @property
+    def badge(self) -> dict[str, Any] | None:
+        """What shields.io draws of an endpoint: kernels that were measured over their floors; None where none was."""
+        over = self.measured_over_alone
+        if over is None:
+            return None
+        shades = ((1.0, "lightgrey"), (1.1, "brightgreen"), (1.5, "green"), (3.0, "yellow"), (float("inf"), "orange"))
+        color = next(color for below, color in shades if over < below)  # below 1 operands were in the cache
+        message = f"{format_ratio(over, '.2f')}x the proved least"
+        return {"schemaVersion": 1, "label": "DRAM traffic", "message": message, "color": color}
+
     def document(self) -> dict[str, Any]:
         return {
             "target": self.graph.name,
+            **({"assumption": self.graph.assumption} if self.graph.assumption else {}),
             "graph": {
                 "floor_bytes": self.floor_bytes,
                 "floor_us": 1e6 * self.floor_seconds,

@@ -140,18 +140,13 @@ class Bound(Report):
         return results
 
     @property
-    def parts_bytes(self) -> int:
-        """The least of a layer's parts by themselves; 0 of what has none."""
-        return sum(part["alone_bytes"] for part in self.parts)
-
-    @property
     def separate_ratio(self) -> float | None:
         """The least of kernels by themselves over the bound, in what the bound is counted in; None without any."""
         if self.separate is None:
             return None
-        if self.capacity.memory is None and self.parts_bytes <= self.separate.bytes:
+        if self.capacity.memory is None:
             return self.separate.elements / self.lower.elements
-        return max(self.separate.bytes, self.parts_bytes) / self.lower.bytes
+        return self.separate.bytes / self.lower.bytes
 
     @property
     def published(self) -> list[dict[str, Any]]:

@@ -176,7 +176,7 @@ def known_of(
     return Known(
         family.lower_bound(workload, capacity, recompute, memory),
         best_schedule(workload, schedules),
-        family.separate_bound(workload, capacity, memory),
+        family.separate_bound(workload, capacity, memory, recompute),
         family.published(workload, capacity, processors),
     )
 

@@ -93,6 +93,8 @@ def picture_of(document: Document) -> AuditPicture:
         f"{fields.part('machine').text('name')}: at least {format_bytes(floor)} however operations are fused; "
         f"one kernel an operation moves at least {format_bytes(unfused)}"
     )
+    if "assumption" in fields:
+        about += f"; {fields.text('assumption')}"
     about += _measured(single)
     return AuditPicture(
         fields.text("target"), about, tuple(rows), tuple(arcs), tuple(saves), len(every) - len(rows)
@@ -127,12 +129,13 @@ def svg(picture: AuditPicture, ident: str) -> str:
     """Arcs, names, bars and figures, a line an operation."""
     width, height = _ARCS + _NAMES + _BARS + _FIGURES, _TOP + _ROW * len(picture.rows) + 8
     most = max(max(row.alone, row.measured or 0) for row in picture.rows) or 1
+    measured = ", measured" * any(row.measured is not None for row in picture.rows)
     parts = [
         f'<svg viewBox="0 0 {width} {height}" width="{width}" class="audit" role="img" aria-labelledby="{ident}-t">',
         f'<title id="{ident}-t">What each operation moves at least: {escape(picture.title)}</title>',
         f'<text x="{_ARCS}" y="20">operation</text>',
         f'<text x="{_ARCS + _NAMES}" y="20">alone, at least; filled: in the graph</text>',
-        f'<text x="{width - 4}" y="20" text-anchor="end">alone, in the graph, measured</text>',
+        f'<text x="{width - 4}" y="20" text-anchor="end">alone, in the graph{measured}</text>',
     ]
     for writer, reader, rank in sorted(picture.arcs, key=lambda arc: -arc[2]):
         parts.append(_arc(writer, reader, rank))
@@ -162,7 +165,7 @@ def _line(number: int, row: _Row, scale: float, width: int) -> str:
         mark = f'<path class="measured" d="M{at:.1f} {top + 2}v{_ROW - 4}"/>'
     return (
         f'<g><title>{escape(row.name)}: {escape(row.kind)}</title><text x="{_ARCS}" y="{y:g}">{escape(name)}'
-        f'<tspan class="kind"> {escape(row.kind)}</tspan></text>'
+        f'<tspan class="kind" dx="6">{escape(row.kind)}</tspan></text>'
         f'<rect class="alone" x="{left}" y="{top + 6}" width="{row.alone * scale:.1f}" height="{_ROW - 12}"/>'
         f'<rect class="fused" x="{left}" y="{top + 6}" width="{row.fused * scale:.1f}" height="{_ROW - 12}"/>{mark}'
         f'<text x="{width - 4}" y="{y:g}" text-anchor="end">{figures}</text></g>'

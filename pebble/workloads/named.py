@@ -113,6 +113,9 @@ class Mixture:
     hidden: int  #: width of the model, in values
     intermediate: int  #: width of the inside of an expert, in values
     source: str = ""  #: where the numbers come from
+    model: ModelShape | None = None  #: the rest of the model
+    shared: int = 0  #: further experts, which every token takes
+    dense_layers: int = 0  #: at the beginning, without experts
 
     def __post_init__(self) -> None:
         for name in ("experts", "top_k", "hidden", "intermediate"):
@@ -122,15 +125,15 @@ class Mixture:
 
 
 MIXTURES: dict[str, Mixture] = {
-    "deepseek-v3": Mixture(256, 8, 7168, 2048, _DEEPSEEK),
-    "mixtral-8x7b": Mixture(8, 2, 4096, 14336, _LITGPT),
-    "mixtral-8x22b": Mixture(8, 2, 6144, 16384, _LITGPT),
-    "qwen3-30b-a3b": Mixture(128, 8, 2048, 768, _LITGPT),
-    "qwen3-235b-a22b": Mixture(128, 8, 4096, 1536, _LITGPT),
+    "deepseek-v3": Mixture(256, 8, 7168, 2048, _DEEPSEEK, _MODELS["deepseek-v3"], shared=1, dense_layers=3),
+    "mixtral-8x7b": Mixture(8, 2, 4096, 14336, _LITGPT, _llama(4096, 14336, 32, 32, 8, 32000)),
+    "mixtral-8x22b": Mixture(8, 2, 6144, 16384, _LITGPT, _llama(6144, 16384, 56, 48, 8, 32768)),
+    "qwen3-30b-a3b": Mixture(128, 8, 2048, 768, _LITGPT, _llama(2048, 768, 48, 32, 4, 151936)),
+    "qwen3-235b-a22b": Mixture(128, 8, 4096, 1536, _LITGPT, _llama(4096, 1536, 94, 64, 4, 151936)),
 }
 """Experts by the model's name."""
 
-_Q_RANK, _KV_RANK, _ROPE, _EXPERT = 1536, 512, 64, 2048  # DeepSeek-V3 only
+Q_RANK, KV_RANK, ROPE, _EXPERT = 1536, 512, 64, 2048  # DeepSeek-V3 only
 _PER_EXPERT = "tokens: those routed to one expert"
 _DENSE = "dense FFN, the first 3 layers"
 
@@ -138,11 +141,11 @@ _DENSE = "dense FFN, the first 3 layers"
 def _attention_in(model: str, shape: ModelShape) -> tuple[Layer, ...]:
     """The layers before attention."""
     if model == "deepseek-v3":
-        nope = shape.head_dim - _ROPE
+        nope = shape.head_dim - ROPE
         return (
-            Layer("q_a_kv_a", _Q_RANK + _KV_RANK + _ROPE, shape.hidden, ("qkv",)),
-            Layer("q_b", shape.heads * shape.head_dim, _Q_RANK),
-            Layer("kv_b", shape.kv_heads * (nope + shape.value_head_dim), _KV_RANK),
+            Layer("q_a_kv_a", Q_RANK + KV_RANK + ROPE, shape.hidden, ("qkv",)),
+            Layer("q_b", shape.heads * shape.head_dim, Q_RANK),
+            Layer("kv_b", shape.kv_heads * (nope + shape.value_head_dim), KV_RANK),
         )
     return (Layer("qkv", (shape.heads + 2 * shape.kv_heads) * shape.head_dim, shape.hidden),)
 

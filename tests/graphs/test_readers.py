@@ -129,6 +129,24 @@ def test_tied_weights_are_read_once() -> None:
     assert pebble.from_torch(Tied(), torch.empty(8, 16), gpu="a40").floor_bytes == 4 * (256 + 2 * 128)
 
 
+def test_a_part_without_gradients_is_no_graph_of_its_own() -> None:
+    torch = pytest.importorskip("torch")
+
+    class Halves(torch.nn.Module):  # type: ignore[name-defined, misc]  # torch is not there for mypy
+        def __init__(self) -> None:
+            super().__init__()
+            self.up = torch.nn.Linear(16, 16, bias=False)
+
+        def forward(self, x: Any) -> Any:
+            with torch.no_grad():
+                scale = x.cos()
+            return self.up(x) * scale
+
+    result = pebble.from_torch(Halves(), torch.empty(8, 16), gpu="a40")
+    assert not result.unknown and result.floor_bytes == 4 * (256 + 2 * 128)
+    assert len(result.floors) == 3
+
+
 def test_what_is_written_in_place_is_no_more_than_what_is_left_of_it() -> None:
     torch = pytest.importorskip("torch")
     cache, new = torch.empty(64, 16, device="meta"), torch.empty(1, 16, device="meta")

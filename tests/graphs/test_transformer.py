@@ -111,6 +111,15 @@ def test_weights_that_are_tied_are_read_once() -> None:
     assert parts["weights"] == 2 * (50257 * 768 + 64 * 768 + 12 * layer + 768)
 
 
+def test_weights_that_are_tied_are_counted_where_they_are_read_whole() -> None:
+    """Not at the embedding, which reads a row for sure."""
+    for sizes in ({"tokens": 64}, {"context": 64, "batch": 4}):
+        fused = {floor.operation.name: floor.fused_bytes for floor in pebble.audit("gpt2", gpu="a40", **sizes).floors}
+        tokens = sizes.get("tokens", sizes.get("batch", 0))
+        assert fused["lm_head"] == 2 * 50257 * (768 + tokens)
+        assert fused["embedding"] == 4 * tokens + 2 * 768 * sizes.get("tokens", 1)
+
+
 def test_pytorch_finds_the_same(tiny: str) -> None:
     torch = pytest.importorskip("torch")
     nn = torch.nn

@@ -11,6 +11,7 @@ import pytest
 
 import pebble
 from pebble.api.audits import _measured
+from pebble.cli import main
 from pebble.errors import InputError
 from pebble.reports.audit import Audit
 from pebble.webpage import audits
@@ -56,9 +57,48 @@ def test_the_picture_has_every_operation_and_every_tensor_between() -> None:
     ratio = 1000 / result.floors[0].alone_bytes
     assert picture.about.endswith(f"the kernel that was measured moves {ratio:.2f} times the proved least")
     drawn = audits.svg(picture, "a")
+    assert "alone, in the graph, measured<" in drawn
+    assert "measured" not in audits.svg(audits.picture_of(document(Audit(made("relu"), A40))), "a")
     assert drawn.count('class="alone"') == 3 and drawn.count('class="measured"') == 1
     widths = [float(width) for width in re.findall(r'class="(?:alone|fused)"[^>]*width="([0-9.]+)"', drawn)]
     assert max(widths) <= 250 and all(fused <= alone for alone, fused in zip(widths[::2], widths[1::2], strict=True))
+
+
+def test_what_is_assumed_stands_on_the_page() -> None:
+    result = pebble.audit("mixtral-8x7b", tokens=8, gpu="h200-sxm-141gb")
+    assert audits.picture_of(document(result)).about.endswith(f"; {result.graph.assumption}")
+
+
+@pytest.mark.parametrize(
+    ("times", "message", "color"),
+    [
+        (108, "1.08x the proved least", "brightgreen"),
+        (120, "1.20x the proved least", "green"),
+        (250, "2.50x the proved least", "yellow"),
+        (400, "4.00x the proved least", "orange"),
+        (99, "0.99x the proved least", "lightgrey"),  # its operands were in the cache
+    ],
+)
+def test_a_badge_says_how_many_times_the_proved_least(times: int, message: str, color: str) -> None:
+    alone = Audit(made("relu"), A40).floors[0].alone_bytes
+    badge = Audit(made("relu"), A40, {"mm": -(-times * alone // 100)}).badge
+    assert badge == {"schemaVersion": 1, "label": "DRAM traffic", "message": message, "color": color}
+    assert Audit(made("relu"), A40).badge is None
+
+
+def test_a_badge_as_a_file(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    measured, badge = tmp_path / "kernels.csv", tmp_path / "badge.json"
+    alone = pebble.audit("gpt2", tokens=64, gpu="a40").rows()[1]["alone_bytes"]
+    measured.write_text(f"operation,dram_bytes\n0.norm_1,{2 * alone}\n")
+    words = ["audit", "gpt2", "--tokens", "64", "--gpu", "a40", "--badge", str(badge)]
+    assert main([*words, "--measured", str(measured)]) == 0
+    assert json.loads(badge.read_text())["message"] == "2.00x the proved least"
+    assert "1 kernel moves 2.00 times the proved least" in capsys.readouterr().out
+    assert main(words) == 2
+    assert "--badge: got no --measured" in capsys.readouterr().err
+    measured.write_text("operation,dram_bytes\n")
+    assert main([*words, "--measured", str(measured)]) == 2
+    assert "expected one that moves something" in " ".join(capsys.readouterr().err.split())
 
 
 def test_of_many_operations_those_that_move_most_are_drawn() -> None:
