@@ -159,11 +159,12 @@ def main() -> int:
     """Read the command line."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--fit", action="store_true", help="fit anew, and write the constants")
+    parser.add_argument("--only", metavar="PLAN", help="one recorded plan alone")
     parser.add_argument("--cross", action="store_true", help="fit to five sixths, try on the others")
     args = parser.parse_args()
     chip = Chip.of(load_machine(SKU), "bf16")
     assert chip is not None
-    known = [product for name in FITTED for product in products(name, chip)]
+    known = [product for name in FITTED for product in products(name, chip)] if args.fit or args.cross else []
     if args.cross:
         tried: list[NDArray[np.float64]] = [np.zeros(0)] * len(known)
         for fold in range(FOLDS):
@@ -180,7 +181,7 @@ def main() -> int:
         write(constants, corrected(constants, known, chip))
         fitted.cache_clear()
     constants, corrections = fitted()
-    for name in (*FITTED, *LATER):
+    for name in (*FITTED, *LATER) if args.only is None else (args.only,):
         sample = products(name, chip)
         modelled = [
             nanoseconds(constants, p.cases, chip) * np.array([corrections[k.name] for k in p.kernels]) for p in sample

@@ -1,8 +1,12 @@
 """What the time model costs and saves as a tuner: beside exhaustive autotuning of the same kernels, on a GPU.
 
-    python benchmarks/integrations/tuners.py plan --gpu h100 > plan.json     # here: shapes, spaces, what is kept
+    python benchmarks/integrations/tuners.py plan --gpu h100 --seed 44 > plan.json   # here: shapes, spaces, what is kept
     python benchmarks/integrations/tuners.py measure plan.json > times.csv   # on the GPU, with PyTorch and Triton
     python benchmarks/integrations/tuners.py table plan.json times.csv       # here: time lost, configurations compiled
+
+What is recorded (``recorded.md`` is what ``table`` prints of them): ``blind_43`` and ``blind_43_h100`` are 30 products
+that were named after all numbers of the model were chosen; ``fitted_36``, with mixtures, and ``fitted_37`` are those it
+was fitted to, kept by the model before it; ``looked_at_41`` see ``fit.py``.
 
 Products are 30 random layers; the kernel is one of tiles in groups of rows, with tensor descriptors. Experts are two
 mixtures at vLLM's batch sizes: the two grouped products in a kernel that gathers the rows of each expert's tokens, with
@@ -230,7 +234,7 @@ def table(planned: dict[str, Any], rows: list[dict[str, str]]) -> None:
         kept.append(min(taken[str(i)] for i in entry["kept"]) / best)
         first.append(taken[str(entry["kept"][0])] / best)
         library.append(best / taken["library"])
-    print(f"# Tuners, {rows[0]['gpu']}\n")
+    print(f"## {rows[0]['gpu']}\n")
     print("| 30 products | mean | median | worst |\n|---|---|---|---|")
     share = statistics.mean(len(entry["kept"]) for entry in planned["products"]) / len(planned["space"])
     for what, ratios in (
