@@ -1,6 +1,6 @@
 """What the time model costs and saves as a tuner: beside exhaustive autotuning of the same kernels, on a GPU.
 
-    python benchmarks/integrations/tuners.py plan --gpu h100 --seed 44 > plan.json   # here: shapes, spaces, what is kept
+    python benchmarks/integrations/tuners.py plan --gpu h100 --seed 44 > plan.json  # here: shapes, what is kept
     python benchmarks/integrations/tuners.py measure plan.json > times.csv   # on the GPU, with PyTorch and Triton
     python benchmarks/integrations/tuners.py table plan.json times.csv       # here: time lost, configurations compiled
 
