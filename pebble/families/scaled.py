@@ -42,7 +42,12 @@ class ScaledFamily(Family[ScaledGemm]):
         return Accounting(workload, product_uses(*sides), symbols=workload.dimensions, one_memory=True)
 
     def lower_bound(
-        self, workload: ScaledGemm, capacity: int, recompute: bool = False, memory: FastMemory | None = None
+        self,
+        workload: ScaledGemm,
+        capacity: int,
+        recompute: bool = False,
+        memory: FastMemory | None = None,
+        cases: int = 0,
     ) -> LowerBound:
         if memory is None:
             raise InputError(

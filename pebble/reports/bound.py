@@ -8,7 +8,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Unpack, cast
 
-from pebble.bounds import Formula, LowerBound, WeightedBound, WorkloadPart
+from pebble.bounds import MAX_CASES, Formula, LowerBound, WeightedBound, WorkloadPart
 from pebble.bounds.parts import SumOfParts, of_part
 from pebble.bounds.proofs import COMPULSORY, Proof
 from pebble.errors import check_flag
@@ -282,6 +282,7 @@ def bound_workload(
     *,
     sms: int | str | None = None,
     recompute: bool = False,
+    cases: int | str | None = None,
     accumulator: str | None = None,
     energy: str | None = None,
     **where: Unpack[TargetOptions],
@@ -291,6 +292,7 @@ def bound_workload(
     check_flag("recompute", recompute)
     target = read_target(**where)
     sums = check_time_options(target.machine, accumulator, energy)
+    most = 0 if cases is None else whole("--cases", cases, 0, MAX_CASES)
     capacity = memory_of(target, workload)
     others: list[Capacity] = []
     processors = 1
@@ -301,6 +303,7 @@ def bound_workload(
             others.append(cache_capacity(size, workload, target.accumulator_bytes))
     if sms is not None:
         processors = whole("--sms", sms, 1, MAX_SMS)
-    known = known_of(workload, capacity.elements, capacity.schedules(workload), processors, recompute, capacity.memory)
+    room, memory = capacity.schedules(workload), capacity.memory
+    known = known_of(workload, capacity.elements, room, processors, recompute, memory, most)
     other_bounds = tuple((o, family.lower_bound(workload, o.elements, recompute, o.memory)) for o in others)
     return Bound(workload, target, capacity, *known, other_bounds, recompute, sums, energy)

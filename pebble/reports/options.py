@@ -103,10 +103,11 @@ class BoundaryOptions(TypedDict, total=False):
 
 
 class BoundOptions(BoundaryOptions, total=False):
-    """What `pebble.bound` takes for workloads alone: the boundary, partial sums, and a read that feeds several SMs."""
+    """What `pebble.bound` takes for workloads alone: the boundary, partial sums, a read for several SMs, and cases."""
 
     multicast: int | str | None
     accumulators: str | None
+    cases: int | str | None
 
 
 class MemoryOptions(TypedDict, total=False):
