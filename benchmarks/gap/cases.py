@@ -19,8 +19,7 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).parent))
 
-from catalogue import Instance, Row
-from reach import recorded
+from catalogue import Instance, Row, recorded
 
 from pebble.bounds import CasesBound
 from pebble.certificate import check

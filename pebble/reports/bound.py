@@ -16,6 +16,7 @@ from pebble.families import Explicit, accounting, command_words, family_of
 from pebble.families.schedules import PartSchedule
 from pebble.models.machine import Machine
 from pebble.reports.capacity import Capacity, cache_capacity, chip_capacity, known_of
+from pebble.reports.options import refuse
 from pebble.reports.report import Report
 from pebble.reports.target import MAX_SMS, Target, TargetOptions, read_target, whole
 from pebble.reports.timed import WorkloadTime, check_time_options
@@ -293,6 +294,8 @@ def bound_workload(
     target = read_target(**where)
     sums = check_time_options(target.machine, accumulator, energy)
     most = 0 if cases is None else whole("--cases", cases, 0, MAX_CASES)
+    if most and not (family.chained or family.part_kernels(workload)):
+        refuse(f"a {family.name}", {"cases": cases})
     capacity = memory_of(target, workload)
     others: list[Capacity] = []
     processors = 1

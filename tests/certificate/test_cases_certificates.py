@@ -40,12 +40,18 @@ def _proof(gated: bool, cases: int, segments: int) -> str:
     return json.dumps(exact(problem, CAPACITY, branching).claim())
 
 
-def of_chain(gated: bool = False, cases: int = 5, segments: int = SEGMENTS) -> dict[str, Any]:
-    """A certificate of few cases, which claims what they prove."""
+@cache
+def _document(gated: bool, cases: int, segments: int) -> str:
     proof = json.loads(_proof(gated, cases, segments))
     proof.pop("least")
     document = with_proof(Ffn(*CHAIN, gated=gated), CAPACITY, proof)
     assert persuade(document) is not None
+    return json.dumps(document)
+
+
+def of_chain(gated: bool = False, cases: int = 5, segments: int = SEGMENTS) -> dict[str, Any]:
+    """A certificate of few cases, which claims what they prove."""
+    document: dict[str, Any] = json.loads(_document(gated, cases, segments))
     return document
 
 
