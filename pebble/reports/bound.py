@@ -55,6 +55,8 @@ class Bound(Report):
         The type that sums are kept in, for the floor on time.
     energy : str or None
         The table of an energy estimate, if one was asked for.
+    cases : int
+        How many cases the proof might tell apart.
     """
 
     workload: Workload
@@ -68,6 +70,7 @@ class Bound(Report):
     recompute: bool
     accumulator: str = "fp32"
     energy: str | None = None
+    cases: int = 0
 
     question = "bound"
 
@@ -249,7 +252,8 @@ class Bound(Report):
     def command(self) -> str:
         """The command line that gives this answer."""
         words = ["pebble", "bound", *command_words(self.workload), *self.target.words]
-        return shlex.join([*words, *(["--recompute", "allowed"] if self.recompute else [])])
+        words += ["--recompute", "allowed"] * self.recompute + ["--cases", str(self.cases)] * (self.cases > 0)
+        return shlex.join(words)
 
 
 def _in_layer(proof: Proof, at: int, part: WorkloadPart, narrow: int) -> tuple[int, str]:
@@ -309,4 +313,4 @@ def bound_workload(
     room, memory = capacity.schedules(workload), capacity.memory
     known = known_of(workload, capacity.elements, room, processors, recompute, memory, most)
     other_bounds = tuple((o, family.lower_bound(workload, o.elements, recompute, o.memory)) for o in others)
-    return Bound(workload, target, capacity, *known, other_bounds, recompute, sums, energy)
+    return Bound(workload, target, capacity, *known, other_bounds, recompute, sums, energy, most)

@@ -53,7 +53,12 @@ class Proof(Report):
 
 @spelled_out(TargetOptions)
 def prove(
-    workload: Workload, form: str = "markdown", *, recompute: bool = False, **where: Unpack[TargetOptions]
+    workload: Workload,
+    form: str = "markdown",
+    *,
+    recompute: bool = False,
+    cases: int | str | None = None,
+    **where: Unpack[TargetOptions],
 ) -> Proof:
     """The proof of the bound for a reader, with the numbers of the instance filled in.
 
@@ -63,6 +68,8 @@ def prove(
     form : {"markdown", "latex"}
     recompute : bool
         Whether a value may be computed twice.
+    cases : int, optional
+        As for `pebble.bound`.
     **where
         Exactly one of ``gpu``, ``machine``, ``cache``, as for `pebble.bound`.
 
@@ -75,7 +82,7 @@ def prove(
     InputError
         Another form, or malformed arguments.
     """
-    result = bound_workload(workload, recompute=recompute, **where)
+    result = bound_workload(workload, recompute=recompute, cases=cases, **where)
     lower = result.lower
     told = {"capacity_elements": lower.capacity, "elements": lower.elements, "bytes": lower.bytes, "game": lower.game}
     claim = {"claim": "lower bound", **told, "proof": {"theorem": lower.theorem.name}}
