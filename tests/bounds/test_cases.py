@@ -330,8 +330,8 @@ def test_a_layer_in_three_segments() -> None:
 
 
 def test_a_layer_in_bytes_with_sums_of_their_own_width() -> None:
-    result = bound_workload(Ffn(8192, 4096, 11008), cache="72MiB", accumulators="fp32", cases=30)
-    without = bound_workload(Ffn(8192, 4096, 11008), cache="72MiB", accumulators="fp32")
+    ffn = Ffn(4096, 4096, 14336)
+    result, without = (bound_workload(ffn, cache="72MiB", accumulators="fp32", cases=cases) for cases in (24, None))
     assert result.lower.method == "line accounting by cases in bytes" and result.upper is not None
     assert without.lower.bytes < result.lower.bytes <= result.upper.bytes
     assert check(result.certificate())
