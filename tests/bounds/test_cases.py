@@ -16,8 +16,10 @@ from pebble.bounds.cases_search import Branching
 from pebble.bounds.cases_value import CaseValue
 from pebble.bounds.lagrangian import LagrangianChain, lagrangian_chains
 from pebble.bounds.lines import MULTIPLIER_BITS
-from pebble.certificate import cases as checker
 from pebble.certificate import check
+from pebble.certificate.case_charges import Shape as CheckedShape
+from pebble.certificate.case_charges import charged
+from pebble.certificate.cases import read_prices
 from pebble.certificate.lagrangian_lines import Units
 from pebble.families import lower_bound
 from pebble.proof.certificate import bound_certificate
@@ -155,9 +157,9 @@ def test_no_history_is_cheaper_than_a_charge_and_the_checker_agrees(seed: int) -
     prices = some_prices(rnd, len(sizes), capacity)
     mine = CaseValue(problem, capacity, sizes, prices).charged()
     columns = 2 * f if problem.form == "gated chain" else f
-    shape = checker.Shape(m, k, f, l, columns, Units(*widths.in_units))
+    shape = CheckedShape(m, k, f, l, columns, Units(*widths.in_units))
     item = {field: list(row) for field, row in prices._asdict().items()}
-    theirs = checker.charged(shape, checker.read_prices(item, len(sizes), "prices"), "prices")
+    theirs = charged(shape, read_prices(item, len(sizes), "prices"), "prices")
     assert abs(mine - theirs) <= 1e-9 * max(abs(mine), ONE * ONE)  # both round down, theirs a little less or more
     least = 0.0
     for line in problem.lines:
