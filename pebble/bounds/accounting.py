@@ -131,7 +131,7 @@ def lower_bound(problem: Accounting, capacity: int, recompute: bool = False, cas
     -----
     Some milliseconds for any size, in exact integers; a gated chain with large memory takes some hundredths of a
     second once, a chain of long vectors some tenths, for the multipliers of Theorem 10. Each of the ``cases``
-    takes some hundredths.
+    takes about one tenth.
     """
     check_capacity(capacity)
     workload, idle = problem.workload, problem.recomputation_is_idle

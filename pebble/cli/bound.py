@@ -69,7 +69,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--cases",
         metavar="N",
-        help="ffn, attention: tell up to N cases of the segments' shares apart, for a higher bound; try 400, a minute",
+        help="ffn, attention: tell N cases of the segments' shares apart, for a higher bound; try 400, some minutes",
     )
     parser.add_argument("--certificate", metavar="FILE", help="write the proof, for `pebble verify`")
     add_buffer_arguments(parser)
