@@ -1,4 +1,4 @@
-"""What Theorem 14 proves of chains in few segments, beside what is proved without it and the best schedule.
+"""What Theorem 15 proves of chains in few segments, beside what is proved without it and the best schedule.
 
     python benchmarks/gap/cases.py benchmarks/gap/cases.csv [--cases 400]
 

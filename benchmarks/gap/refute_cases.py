@@ -1,4 +1,4 @@
-"""Random chains against Theorem 14: no schedule may move less than its cases prove.
+"""Random chains against Theorem 15: no schedule may move less than its cases prove.
 
     python benchmarks/gap/refute_cases.py 100000 [--seed 1]
 

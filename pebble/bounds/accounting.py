@@ -114,7 +114,7 @@ def lower_bound(problem: Accounting, capacity: int, recompute: bool = False, cas
     recompute : bool
         Whether schedules may compute a value more than once. Where every cell is an output it makes no difference.
     cases : int
-        Of two products in a row, and up to 8 segments: how many cases of their shares may be told apart (Theorem 14).
+        Of two products in a row, and up to 8 segments: how many cases of their shares may be told apart (Theorem 15).
 
     Returns
     -------

@@ -40,7 +40,7 @@ second ones.
 of all together, where a cell has the sum of both, :math:`\sum c \ln c \le n_t \ln n_t`. Along each direction
 :math:`\sum c` is :math:`v_t` or :math:`n_t - v_t`.
 
-**Theorem 14.** *A chain without recomputation moves at least the least, over the boxes that are left, of*
+**Theorem 15.** *A chain without recomputation moves at least the least, over the boxes that are left, of*
 
 .. math:: \sum_{\text{values}} M - S \sum_t \rho_t - \sum_t \max \big( \psi_t(l_t),\ \psi_t(u_t) \big), \qquad
           \psi_t(v) = \mu_t n_t \ln n_t + \mu'_t v \ln v + \mu''_t (n_t - v) \ln (n_t - v)

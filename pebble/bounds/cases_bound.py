@@ -1,4 +1,4 @@
-"""What Theorem 14 (`pebble.bounds.cases`) proves on an instance, for the checker and for a reader."""
+"""What Theorem 15 (`pebble.bounds.cases`) proves on an instance, for the checker and for a reader."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ from pebble.bounds.numbers import number
 from pebble.bounds.proofs import InWidths, Theorem
 from pebble.workloads.widths import ALIKE, Widths
 
-THEOREM = Theorem("Theorem 14", "pebble.bounds.cases")
+THEOREM = Theorem("Theorem 15", "pebble.bounds.cases")
 METHOD = "line accounting by cases"
 METHOD_IN_BYTES = "line accounting by cases in bytes"
 
 
 @dataclass(frozen=True)
 class CasesBound(InWidths):
-    """Theorem 14 on an instance."""
+    """Theorem 15 on an instance."""
 
     METHODS = (METHOD, METHOD_IN_BYTES)
     rank = 5

@@ -1,4 +1,4 @@
-"""In how many segments Theorem 14 is tried, and what it then proves: cases are grown where they prove most."""
+"""In how many segments Theorem 15 is tried, and what it then proves: cases are grown where they prove most."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _LESS, _MORE = 1, 2  # segments than V / S^1.5
 
 @dataclass(frozen=True)
 class ByCases(Use):
-    """Theorem 14 of a chain, in values or in bytes, where cases are asked for."""
+    """Theorem 15 of a chain, in values or in bytes, where cases are asked for."""
 
     lines: ChainLines
     slow = True
@@ -56,7 +56,7 @@ class ByCases(Use):
 
 @lru_cache(maxsize=64)
 def cases_bound(problems: tuple[LagrangianChain, ...], capacity: int, cases: int) -> CasesBound | None:
-    """Theorem 14 in the best of its forms and of some numbers of segments; None where it is not tried.
+    """Theorem 15 in the best of its forms and of some numbers of segments; None where it is not tried.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""Histories of values that are charged least at some prices (Theorem 14), in floating point, as rows for the search.
+"""Histories of values that are charged least at some prices (Theorem 15), in floating point, as rows for the search.
 
 A value is touched by some of the segments, a *set*, and at one price of a product the parts that these have are the
 cheapest that add up to its line: all sets are looked through at once. Products count in units of sqrt(S).

@@ -1,4 +1,4 @@
-"""Which cases of the shares of segments, and at which prices, Theorem 14 is taken: branching, and a linear program.
+"""Which cases of the shares of segments, and at which prices, Theorem 15 is taken: branching, and a linear program.
 
 In one case the right side is concave in the prices, so a linear program with a row for each history of a value that is
 charged about the least, maximised, says where to look next (cutting planes). The rows are about no case, so all share

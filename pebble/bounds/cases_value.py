@@ -1,4 +1,4 @@
-"""What Theorem 14 (`pebble.bounds.cases`) says of one case at given prices, in whole numbers, rounded safely.
+"""What Theorem 15 (`pebble.bounds.cases`) says of one case at given prices, in whole numbers, rounded safely.
 
 Floats look for each theta and z, which may be anything; what they are put into is exact but for exp, rounded upwards.
 Sets of segments are looked through in the order of what floats say. For most of them a theta that was the best of

@@ -1,4 +1,4 @@
-"""Theorem 14: its inequalities on schedules, its charges on histories, its bounds against optima and schedules."""
+"""Theorem 15: its inequalities on schedules, its charges on histories, its bounds against optima and schedules."""
 
 from __future__ import annotations
 
