@@ -24,7 +24,7 @@ from typing import Any
 
 sys.path.insert(0, str(Path(__file__).parent))
 
-from catalogue import Instance, catalogue
+from catalogue import Instance, recorded
 from histories import Program, cases, chain, product, reach
 
 from pebble.families import family_of, lower_bound
@@ -45,12 +45,6 @@ CHAINS = (
 BRANCHED = {("ffn 8192x(4096,11008)", 73728): 3, ("ffn 4096x(4096,14336)", 51200): 5}  # and in how many segments
 COLUMNS = ("instance", "kibibytes", "bound", "schedule", "segments", "free", "reach", "low", "boxes")
 Row = dict[str, str]
-
-
-def recorded() -> Iterator[tuple[Instance, Row]]:
-    """The catalogue, and what is proved and scheduled of it today."""
-    with Path(__file__).with_name("groups.csv").open(newline="") as file:
-        yield from zip(catalogue(), csv.DictReader(file), strict=True)
 
 
 def row_of(instance: Instance, today: Row, found: dict[str, Any]) -> Row:

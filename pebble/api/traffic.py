@@ -77,6 +77,9 @@ def bound(
         For a DAG: pebbles (weight units), the game, seconds for each theorem that can use them.
     stop : threading.Event, optional
         For a DAG: set it to get what is proved by then.
+    cases : int, optional
+        Of an FFN or attention in up to 8 segments: cases of their shares that the proof may tell apart (0, up to
+        10,000), for a higher bound. Each takes about a tenth of a second.
     accumulators : {"fp32", "off"}, optional
         Whether partial sums take 4 bytes, as on a GPU (by default with ``gpu`` and ``machine``), or what they end as.
     buffers : {"single", "sm-local", "pooled", "connected"}, optional
@@ -134,7 +137,7 @@ def _bound_workload(
 ) -> Bound | SmBound:
     """At the boundary asked about, from every option of `BoundOptions`."""
     of_boundary = dict(own)
-    of_bytes = {name: of_boundary.pop(name) for name in ("accumulators", "accumulator", "energy")}
+    of_bytes = {name: of_boundary.pop(name) for name in ("cases", "accumulators", "accumulator", "energy")}
     boundary = Buffers(**of_boundary)
     if boundary.l2:
         from pebble.reports.sm_bound import bound_sms

@@ -15,6 +15,8 @@ from pebble.bounds.accounting import (
 )
 from pebble.bounds.backward import backward_uses
 from pebble.bounds.box import Box
+from pebble.bounds.cases_bound import CasesBound
+from pebble.bounds.cases_choice import MAX_CASES
 from pebble.bounds.chain import Chain, Kernels
 from pebble.bounds.gated import GatedBound
 from pebble.bounds.lagrangian_bound import LagrangianBound
@@ -33,10 +35,12 @@ from pebble.bounds.visits import Product, VisitBound
 from pebble.bounds.weighted import WeightedBound, in_bytes
 
 __all__ = [
+    "MAX_CASES",
     "Accounting",
     "Box",
     "ByLines",
     "ByPasses",
+    "CasesBound",
     "Chain",
     "Compulsory",
     "Formula",

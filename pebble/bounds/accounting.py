@@ -17,6 +17,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+from pebble.bounds.cases_choice import ByCases
 from pebble.bounds.chain import SEPARATE, SEPARATE_LINES, Chain, ChainSegments, Kernels
 from pebble.bounds.chain_lines import ChainLines, kernel_problems
 from pebble.bounds.gated import ByElementwiseProduct
@@ -96,11 +97,11 @@ def chain_uses(chain: Chain, grid: Grid, *besides: Use) -> tuple[Use, ...]:
     """The theorems on two products in a row; ``grid``: the cells of the intermediate."""
     gated = (ByElementwiseProduct(chain),) if chain.gated else ()
     lines = ChainLines(chain)
-    last = (*besides, WithRecomputation(chain), *gated, ByMultipliers(lines))
+    last = (*besides, WithRecomputation(chain), *gated, ByMultipliers(lines), ByCases(lines))
     return (ChainSegments(chain), lines, ByPasses(grid), *last)
 
 
-def lower_bound(problem: Accounting, capacity: int, recompute: bool = False) -> LowerBound:
+def lower_bound(problem: Accounting, capacity: int, recompute: bool = False, cases: int = 0) -> LowerBound:
     """The best proven lower bound on the traffic of a workload through one fast memory, however it is fused.
 
     Parameters
@@ -112,6 +113,8 @@ def lower_bound(problem: Accounting, capacity: int, recompute: bool = False) -> 
         S, values (of the narrowest width) that fast memory holds at once.
     recompute : bool
         Whether schedules may compute a value more than once. Where every cell is an output it makes no difference.
+    cases : int
+        Of two products in a row, and up to 8 segments: how many cases of their shares may be told apart (Theorem 15).
 
     Returns
     -------
@@ -127,7 +130,8 @@ def lower_bound(problem: Accounting, capacity: int, recompute: bool = False) -> 
     Notes
     -----
     Some milliseconds for any size, in exact integers; a gated chain with large memory takes some hundredths of a
-    second once, a chain of long vectors some tenths, for the multipliers of Theorem 10.
+    second once, a chain of long vectors some tenths, for the multipliers of Theorem 10. Each of the ``cases``
+    takes about one tenth.
     """
     check_capacity(capacity)
     workload, idle = problem.workload, problem.recomputation_is_idle
@@ -138,7 +142,7 @@ def lower_bound(problem: Accounting, capacity: int, recompute: bool = False) -> 
     if holds and problem.parts:
         best = max(best, bound_parts(problem.parts, capacity), key=lambda proof: proof.elements)
     uses = (use for use in problem.uses if holds or use.redone)
-    better = best_of(uses, Goal(capacity, best.elements, spilled))
+    better = best_of(uses, Goal(capacity, best.elements, spilled, cases))
     return _finish(problem, capacity, better or best, 2 * spilled, recompute=recompute or idle)
 
 

@@ -23,10 +23,13 @@ class LinearProgram:
     ----------
     costs : array of float, shape (variables,)
         What is minimised.
+    watched : int
+        Of so many sums, those added first, ``weights`` says what the last solution gives them.
     """
 
-    def __init__(self, costs: Array) -> None:
+    def __init__(self, costs: Array, watched: int = 0) -> None:
         self._costs = costs.copy()
+        self._watched, self.weights = watched, np.zeros(watched)  #: dual values, of the last solution
         self._rows: list[tuple[Mapping[int, float], float]] = []
         self._build(_WARM)
 
@@ -76,6 +79,7 @@ class LinearProgram:
             if self._solver.Solve() in self._done:
                 result = np.array([variable.solution_value() for variable in self._variables])
                 least = float(self._solver.Objective().Value())
+                self.weights = np.array([sum_.dual_value() for sum_ in self._constraints[: self._watched]])
                 if parameters == _COLD:
                     self._build(_WARM)
                 return result, least

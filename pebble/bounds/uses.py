@@ -61,6 +61,7 @@ class Goal(NamedTuple):
     capacity: int  #: S, in what the widths count: values, or bytes
     least: int = 0  #: what is proved already, in the same: less is of no use
     spilled: int = 0  #: scores that a strict softmax stores, of a group
+    cases: int = 0  #: how many cases of a chain's segments Theorem 15 may tell apart
 
 
 class Use(ABC):

@@ -23,7 +23,7 @@ from pebble.bounds.uses import Goal, GroupProof, Use, best_of, weighted
 from pebble.workloads.widths import FastMemory, Widths
 
 
-def in_bytes(problem: Accounting, bound: LowerBound, memory: FastMemory) -> LowerBound:
+def in_bytes(problem: Accounting, bound: LowerBound, memory: FastMemory, cases: int = 0) -> LowerBound:
     """The better of a bound that counts values and what Theorems B1 to B6 say in bytes.
 
     Parameters
@@ -33,6 +33,8 @@ def in_bytes(problem: Accounting, bound: LowerBound, memory: FastMemory) -> Lowe
         Of the same workload, whose capacity is at least as many values as may be in ``memory``.
     memory : FastMemory
         Bytes of fast memory, and what a value of each kind takes of them.
+    cases : int
+        As for `pebble.bounds.lower_bound`.
 
     Returns
     -------
@@ -45,10 +47,11 @@ def in_bytes(problem: Accounting, bound: LowerBound, memory: FastMemory) -> Lowe
     kernels = tuple(kernel.bound(memory.bytes, kernel.least) for kernel in problems)
     if len(problems) == 1:  # a search pays where it proves more than all that is known
         (only,), floor = problems, max(bound.bytes // problem.groups, kernels[0].bytes)
-        if (result := only.bound(memory.bytes, floor, slow=True)).proof is not None:
+        if (result := only.bound(memory.bytes, floor, True, cases)).proof is not None:
             kernels = (result,)
     elif problem.computed_once:  # parts that hand values on
-        more = (part.bound(memory.bytes, known.bytes, slow=True) for part, known in zip(problems, kernels, strict=True))
+        each = zip(problems, kernels, strict=True)
+        more = (part.bound(memory.bytes, known.bytes, True, cases) for part, known in each)
         kernels = tuple(new if new.proof else known for new, known in zip(more, kernels, strict=True))
     if problems and problem.parts and problem.uses:  # parts that are bounded as one besides
         whole = KernelProblem(weighted(problem.uses, memory.widths), problem.workload.compulsory_bytes, 1)
@@ -71,11 +74,10 @@ class KernelProblem(NamedTuple):
     handed: int = 0  #: bytes that it is handed or hands on, which only a kernel of its own moves
     besides: int = 0  #: bytes that surely move and that the theorems do not count
 
-    def bound(self, capacity: int, floor: int, slow: bool = False) -> KernelBound:
+    def bound(self, capacity: int, floor: int, slow: bool = False, cases: int = 0) -> KernelBound:
         """What proves most of it, if more than ``floor``, among the theorems that take a search or the others."""
-        found = best_of(
-            (use for use in self.uses if use.slow == slow), Goal(capacity, floor + self.handed - self.besides)
-        )
+        uses = (use for use in self.uses if use.slow == slow)
+        found = best_of(uses, Goal(capacity, floor + self.handed - self.besides, cases=cases))
         return KernelBound(found, self.least, self.times, self.handed, self.besides)
 
 

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from math import ceil
 from typing import Any
 
+from .cases import by_cases
 from .gated import prove_gated
 from .lagrangian_lines import Units, by_multipliers
 from .line_forms import kernel_lines, line_forms
@@ -25,7 +26,7 @@ from .visits import by_visits
 REDONE = ("recompute, cut by second products", "recompute, cut by distinct products")
 HANDED_OVER = ("compulsory", "segments", "lines")  # of a product that uses what another computes, or computes for it
 ONE_KERNEL = (*HANDED_OVER, "visits")  # of a product
-IN_BYTES = (*ONE_KERNEL, "passes", "priced lines")
+IN_BYTES = (*ONE_KERNEL, "passes", "priced lines", "cases of shares")
 
 
 @dataclass(frozen=True)
@@ -112,6 +113,12 @@ def _multipliers(problem: KernelClaim, proof: Any, at: str) -> int:
     return unit * by_multipliers(chain, problem.workload.streams, units, problem.capacity // unit, proof, at)
 
 
+def _cases(problem: KernelClaim, proof: Any, at: str) -> int:
+    unit, units = problem.widths.unit, Units(*problem.widths.in_units)
+    chain = _in_one_kernel(problem, at)
+    return unit * by_cases(chain, problem.workload.streams, units, problem.capacity // unit, proof, at)
+
+
 def _in_one_kernel(problem: KernelClaim, at: str) -> tuple[int, int, int, int, int]:
     if not problem.workload.linked or problem.kernel is not None:
         raise RefusedError(f"{at}.theorem", "this theorem is about two products in one kernel")
@@ -146,6 +153,7 @@ THEOREMS: dict[str, Callable[[KernelClaim, Any, str], int]] = {
     "passes": _passes,
     "visits": _visits,
     "priced lines": _multipliers,
+    "cases of shares": _cases,
     "tied segments": _gated,
     "projections": _projections,
     **dict.fromkeys(REDONE, _redone),

@@ -66,6 +66,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         default="forbidden",
         help="whether a value may be computed twice; the bound for one GEMM holds either way",
     )
+    parser.add_argument(
+        "--cases",
+        metavar="N",
+        help="ffn, attention: tell N cases of the segments' shares apart, for a higher bound; try 400, some minutes",
+    )
     parser.add_argument("--certificate", metavar="FILE", help="write the proof, for `pebble verify`")
     add_buffer_arguments(parser)
     add_level_arguments(parser)
@@ -117,6 +122,7 @@ def _bound(args: argparse.Namespace, is_dag: bool, stop: threading.Event) -> Bou
         args.workload if is_dag else workload_of(args),
         sms=args.sms,
         recompute=args.recompute == "allowed",
+        cases=args.cases,
         accumulators=args.accumulate,
         buffers=args.buffers,
         omega=args.omega,

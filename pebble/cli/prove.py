@@ -34,6 +34,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         default="forbidden",
         help="whether a value may be computed twice",
     )
+    parser.add_argument(
+        "--cases", metavar="N", help="ffn, attention: cases that the proof may tell apart, as for bound"
+    )
     parser.add_argument("--out", metavar="FILE", help="proof.md or proof.tex; without it, Markdown on the terminal")
 
 
@@ -42,9 +45,9 @@ def run(args: argparse.Namespace) -> int:
     if args.out is not None:
         check_output(args.out, "--out", (".md", ".tex"))
     form = "latex" if (args.out or "").lower().endswith(".tex") else "markdown"
-    result = prove(
-        workload_of(args), form, recompute=args.recompute == "allowed", accumulators=args.accumulate, **where(args)
-    )
+    again = args.recompute == "allowed"
+    options = {"recompute": again, "cases": args.cases, "accumulators": args.accumulate}
+    result = prove(workload_of(args), form, **options, **where(args))
     if args.out is not None:
         write_text(args.out, result.text, "--out: ")
     if args.json:

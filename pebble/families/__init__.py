@@ -113,7 +113,7 @@ def accounting(workload: Workload) -> Accounting:
     return family_of(workload).accounting(workload)
 
 
-def lower_bound(workload: Workload, capacity: int, recompute: bool = False) -> LowerBound:
+def lower_bound(workload: Workload, capacity: int, recompute: bool = False, cases: int = 0) -> LowerBound:
     """The best proven lower bound on the traffic of a workload; arguments and errors as `pebble.bounds.lower_bound`.
 
     Examples
@@ -128,7 +128,7 @@ def lower_bound(workload: Workload, capacity: int, recompute: bool = False) -> L
     >>> lower_bound(Conv2d(1, 1, 1, 3, 3, 2), 100).elements
     17
     """
-    return family_of(workload).lower_bound(workload, capacity, recompute)
+    return family_of(workload).lower_bound(workload, capacity, recompute, cases=cases)
 
 
 def kernel_family(workload: Workload) -> KernelFamily[Any, Any]:

@@ -58,7 +58,12 @@ class EinsumFamily(Family[Einsum]):
         )
 
     def lower_bound(
-        self, workload: Einsum, capacity: int, recompute: bool = False, memory: FastMemory | None = None
+        self,
+        workload: Einsum,
+        capacity: int,
+        recompute: bool = False,
+        memory: FastMemory | None = None,
+        cases: int = 0,
     ) -> LowerBound:
         """In bytes where it is a product; by values alone elsewhere."""
         in_bytes = memory if _product(workload) is not None else None

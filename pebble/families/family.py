@@ -123,11 +123,12 @@ class Family(OnSeveralSms[W], Generic[W]):
         """What the theorems need to know of a workload."""
 
     def lower_bound(
-        self, workload: W, capacity: int, recompute: bool = False, memory: FastMemory | None = None
+        self, workload: W, capacity: int, recompute: bool = False, memory: FastMemory | None = None, cases: int = 0
     ) -> LowerBound:
         """The best proven lower bound for ``capacity`` values; with recomputation allowed, if asked.
 
-        ``memory``: the same memory in bytes, where values of several widths, or partial sums, share it.
+        ``memory``: the same memory in bytes, where values of several widths, or partial sums, share it;
+        ``cases``: as for `pebble.bounds.lower_bound`.
 
         Raises
         ------
@@ -136,13 +137,13 @@ class Family(OnSeveralSms[W], Generic[W]):
         """
         problem = self.accounting(workload)
         if memory is None:
-            return lower_bound(problem, capacity, recompute)
+            return lower_bound(problem, capacity, recompute, cases)
         # a search pays where the others prove more, in bytes or in values
         plain = problem.quick
         values = lower_bound(plain, capacity, recompute)
         if in_bytes(plain, values, memory) is values:
-            values = lower_bound(problem, capacity, recompute)
-        return in_bytes(problem, values, memory)
+            values = lower_bound(problem, capacity, recompute, cases)
+        return in_bytes(problem, values, memory, cases)
 
     def instead(self, workload: W) -> str:
         """Of a family without kernels: what to ask in place of a simulation."""

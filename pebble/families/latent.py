@@ -95,7 +95,12 @@ class LatentFamily(SoftmaxFamily[LatentAttention]):
         )
 
     def lower_bound(
-        self, workload: LatentAttention, capacity: int, recompute: bool = False, memory: FastMemory | None = None
+        self,
+        workload: LatentAttention,
+        capacity: int,
+        recompute: bool = False,
+        memory: FastMemory | None = None,
+        cases: int = 0,
     ) -> LowerBound:
         """By values alone, also for a memory of bytes: the theorems in bytes charge keys and values apart."""
         return lower_bound(self.accounting(workload), capacity, recompute)

@@ -78,7 +78,12 @@ class ScaledFamily(FormattedFamily[ScaledGemm]):
         return Accounting(workload, product_uses(*sides), symbols=workload.dimensions, one_memory=True)
 
     def lower_bound(
-        self, workload: ScaledGemm, capacity: int, recompute: bool = False, memory: FastMemory | None = None
+        self,
+        workload: ScaledGemm,
+        capacity: int,
+        recompute: bool = False,
+        memory: FastMemory | None = None,
+        cases: int = 0,
     ) -> LowerBound:
         values = self.of_values(workload, capacity, recompute, memory)
         assert memory is not None
@@ -116,7 +121,12 @@ class ScaledFfnFamily(FormattedFamily[ScaledFfn]):
         return Accounting(workload, uses, symbols=workload.dimensions, one_memory=True, computed_once=True)
 
     def lower_bound(
-        self, workload: ScaledFfn, capacity: int, recompute: bool = False, memory: FastMemory | None = None
+        self,
+        workload: ScaledFfn,
+        capacity: int,
+        recompute: bool = False,
+        memory: FastMemory | None = None,
+        cases: int = 0,
     ) -> LowerBound:
         values = self.of_values(workload, capacity, recompute, memory)
         assert memory is not None

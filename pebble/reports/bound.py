@@ -8,7 +8,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Unpack, cast
 
-from pebble.bounds import Formula, LowerBound, WeightedBound, WorkloadPart
+from pebble.bounds import MAX_CASES, Formula, LowerBound, WeightedBound, WorkloadPart
 from pebble.bounds.parts import SumOfParts, of_part
 from pebble.bounds.proofs import COMPULSORY, Proof
 from pebble.errors import check_flag
@@ -16,6 +16,7 @@ from pebble.families import Explicit, accounting, command_words, family_of
 from pebble.families.schedules import PartSchedule
 from pebble.models.machine import Machine
 from pebble.reports.capacity import Capacity, cache_capacity, chip_capacity, known_of
+from pebble.reports.options import refuse
 from pebble.reports.report import Report
 from pebble.reports.target import MAX_SMS, Target, TargetOptions, read_target, whole
 from pebble.reports.timed import WorkloadTime, check_time_options
@@ -54,6 +55,8 @@ class Bound(Report):
         The type that sums are kept in, for the floor on time.
     energy : str or None
         The table of an energy estimate, if one was asked for.
+    cases : int
+        How many cases the proof might tell apart.
     """
 
     workload: Workload
@@ -67,6 +70,7 @@ class Bound(Report):
     recompute: bool
     accumulator: str = "fp32"
     energy: str | None = None
+    cases: int = 0
 
     question = "bound"
 
@@ -243,7 +247,8 @@ class Bound(Report):
     def command(self) -> str:
         """The command line that gives this answer."""
         words = ["pebble", "bound", *command_words(self.workload), *self.target.words]
-        return shlex.join([*words, *(["--recompute", "allowed"] if self.recompute else [])])
+        words += ["--recompute", "allowed"] * self.recompute + ["--cases", str(self.cases)] * (self.cases > 0)
+        return shlex.join(words)
 
 
 def _in_layer(proof: Proof, at: int, part: WorkloadPart, narrow: int) -> tuple[int, str]:
@@ -277,6 +282,7 @@ def bound_workload(
     *,
     sms: int | str | None = None,
     recompute: bool = False,
+    cases: int | str | None = None,
     accumulator: str | None = None,
     energy: str | None = None,
     **where: Unpack[TargetOptions],
@@ -286,6 +292,9 @@ def bound_workload(
     check_flag("recompute", recompute)
     target = read_target(**where)
     sums = check_time_options(target.machine, accumulator, energy)
+    most = 0 if cases is None else whole("--cases", cases, 0, MAX_CASES)
+    if most and not (family.chained or family.part_kernels(workload)):
+        refuse(f"a {family.name}", {"cases": cases})
     capacity = memory_of(target, workload)
     others: list[Capacity] = []
     processors = 1
@@ -296,6 +305,7 @@ def bound_workload(
             others.append(cache_capacity(size, workload, target.accumulator_bytes))
     if sms is not None:
         processors = whole("--sms", sms, 1, MAX_SMS)
-    known = known_of(workload, capacity.elements, capacity.schedules(workload), processors, recompute, capacity.memory)
+    room, memory = capacity.schedules(workload), capacity.memory
+    known = known_of(workload, capacity.elements, room, processors, recompute, memory, most)
     other_bounds = tuple((o, family.lower_bound(workload, o.elements, recompute, o.memory)) for o in others)
-    return Bound(workload, target, capacity, *known, other_bounds, recompute, sums, energy)
+    return Bound(workload, target, capacity, *known, other_bounds, recompute, sums, energy, most)

@@ -170,11 +170,12 @@ def known_of(
     processors: int = 1,
     recompute: bool = False,
     memory: FastMemory | None = None,
+    cases: int = 0,
 ) -> Known:
     """Bound a workload from both sides: schedules in one memory; bounds in values, in bytes where ``memory`` is."""
     family = family_of(workload)
     return Known(
-        family.lower_bound(workload, capacity, recompute, memory),
+        family.lower_bound(workload, capacity, recompute, memory, cases),
         best_schedule(workload, schedules),
         family.separate_bound(workload, capacity, memory, recompute),
         family.published(workload, capacity, processors),

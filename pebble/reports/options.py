@@ -26,6 +26,7 @@ MEANING: Mapping[str, str] = {
     "sms": "a workload that runs on SMs",
     "recompute": "a workload (of a DAG --variant says it)",
     "accumulators": _MEMORY,
+    "cases": "the boundary to DRAM of an ffn, attention or layer",
     "accumulator": "a workload on a GPU and the boundary to DRAM, of which time is told",
     "energy": "the boundary to DRAM of a workload on a GPU, or `compare`, of which energy is told",
     "level": _A_WORKLOAD,
@@ -103,10 +104,11 @@ class BoundaryOptions(TypedDict, total=False):
 
 
 class BoundOptions(BoundaryOptions, total=False):
-    """What `pebble.bound` takes for workloads alone: the boundary, partial sums, and a read that feeds several SMs."""
+    """What `pebble.bound` takes for workloads alone: the boundary, partial sums, a read for several SMs, and cases."""
 
     multicast: int | str | None
     accumulators: str | None
+    cases: int | str | None
 
 
 class MemoryOptions(TypedDict, total=False):

@@ -52,7 +52,12 @@ class Proof(Report):
 
 @spelled_out(TargetOptions)
 def prove(
-    workload: Workload, form: str = "markdown", *, recompute: bool = False, **where: Unpack[TargetOptions]
+    workload: Workload,
+    form: str = "markdown",
+    *,
+    recompute: bool = False,
+    cases: int | str | None = None,
+    **where: Unpack[TargetOptions],
 ) -> Proof:
     """The proof of the bound for a reader, with the numbers of the instance filled in.
 
@@ -62,6 +67,8 @@ def prove(
     form : {"markdown", "latex"}
     recompute : bool
         Whether a value may be computed twice.
+    cases : int, optional
+        As for `pebble.bound`.
     **where
         Exactly one of ``gpu``, ``machine``, ``cache``, as for `pebble.bound`.
 
@@ -74,7 +81,7 @@ def prove(
     InputError
         Another form, or malformed arguments.
     """
-    result = bound_workload(workload, recompute=recompute, **where)
+    result = bound_workload(workload, recompute=recompute, cases=cases, **where)
     return Proof(result, result.prove(form), result.certificate())
 
 

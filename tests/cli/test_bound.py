@@ -31,6 +31,27 @@ def test_the_contract(capsys: pytest.CaptureFixture[str]) -> None:
     assert all(b["status"] in ("proven", "not_proven_here", "refuted_here") and b["note"] for b in names.values())
 
 
+def test_cases_prove_more_of_a_chain_and_are_refused_elsewhere(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    arguments = ("ffn", "--tokens", "8192", "--d-model", "4096", "--hidden", "11008", "--cache", "72MiB")
+    without = bound(capsys, *arguments)["lower_bound"]
+    lower = bound(capsys, *arguments, "--cases", "30")["lower_bound"]
+    assert lower["theorem"]["name"] == "Theorem 15" and lower["elements"] > 1.01 * without["elements"]
+    assert main(["prove", *arguments, "--cases", "30", "--out", str(tmp_path / "proof.md")]) == 0
+    text = (tmp_path / "proof.md").read_text()
+    assert (
+        "## Segments and cases" in text
+        and "--cases 30" in text
+        and f"{lower['elements']:,}" in text.replace(r"\,", ",")
+    )
+    capsys.readouterr()
+    for other in (("gemm", "-m", "9", "-n", "9", "-k", "9", "--cache", "50el"), (*arguments, "--buffers", "pooled")):
+        assert main(["bound", *other, "--cases", "5"]) == 2
+        assert "--cases" in capsys.readouterr().err
+    assert main(["bound", *arguments, "--cases", "20000"]) == 2
+
+
 def test_compulsory_on_both_sides(capsys: pytest.CaptureFixture[str]) -> None:
     result = bound(capsys, "gemm", "-m", "4096", "-n", "4096", "-k", "4096", "--cache", "40MiB")
     assert result["lower_bound"]["elements"] == result["upper_bound"]["elements"] == 50_331_648
