@@ -23,8 +23,10 @@ from .reading import MAX_FILE_BYTES, RefusedError, array, equal, fields, integer
 from .schedules import check_upper, check_upper_bytes
 from .segments import SegmentTerm, by_segments
 from .statement import read_workload
+from .states import check_states_of_one
 
-METHODS = ("compulsory", "segments", "potential", "positions", "cutting planes")
+METHODS = ("compulsory", "segments", "potential", "positions", "states", "cutting planes")
+_TABLES = {"potential": check_potential, "positions": check_positions, "states": check_states_of_one}
 
 
 def check_optimum(statement: Any, claims: list[Any], folder: Path | None) -> list[str]:
@@ -56,7 +58,7 @@ def check_optimum(statement: Any, claims: list[Any], folder: Path | None) -> lis
         elif method == "cutting planes":
             _check_log(game, lower, proof, folder, where)
         else:
-            (check_potential if method == "potential" else check_positions)(game, lower, proof, folder, where)
+            _TABLES[method](game, lower, proof, folder, where)
         bounds.append(lower)
         said.append(f"no pebbling of {name} costs less than {lower}")
     if bounds and costs:
@@ -136,7 +138,7 @@ def check(document: Any, folder: Path | None = None) -> list[str]:
     if type(statement) is not dict:
         raise RefusedError("statement", f"got {show(statement)}, expected an object")
     if "memories" in statement:
-        return check_game_on_sms(statement, claims)
+        return check_game_on_sms(statement, claims, folder)
     if "game" in statement:
         return check_optimum(statement, claims, folder)
     fields(statement, "statement", ("workload",))

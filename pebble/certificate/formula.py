@@ -35,6 +35,7 @@ from typing import Any
 
 from .games import Game
 from .reading import RefusedError, array, integer
+from .symmetry import read_symmetries
 
 MAX_TASKS = 40
 MAX_PLACES = 200_000  # operands and values, at every position
@@ -178,34 +179,13 @@ def _check_size(game: Game) -> None:
 def check_first(game: Game, first: Any, symmetries: Any, at: str) -> list[int]:
     """Tasks to one of which the symmetries take each task.
 
-    A symmetry is a list: the value that each value goes to. It keeps weights and roles, and takes tasks to tasks.
+    A symmetry is a list: the value that each value goes to.
     """
     _check_size(game)
     last = len(game.tasks) - 1
     chosen = [integer(t, f"{at}.first", 0, last) for t in array(first, f"{at}.first", 1, last + 1)]
-    task_of = {(task.target, frozenset(task.operands)): t for t, task in enumerate(game.tasks)}
     reached = set(chosen)
-    moves: list[list[int]] = []
-    for i, result in enumerate(array(symmetries, f"{at}.symmetries", 0, MAX_TASKS)):
-        where = f"{at}.symmetries[{i}]"
-        size = len(game.names)
-        image = [integer(v, where, 0, size - 1) for v in array(result, where, size, size)]
-        keeps = all(
-            (game.weights[v], game.is_input[v], game.is_output[v])
-            == (game.weights[w], game.is_input[w], game.is_output[w])
-            for v, w in enumerate(image)
-        )
-        if len(set(image)) != size or not keeps or len(task_of) != len(game.tasks):
-            raise RefusedError(where, "it is no exchange of values of one weight and role")
-        traffic_bytes = [
-            task_of.get((image[t.target], frozenset(image[y] for y in t.operands)), -1) for t in game.tasks
-        ]
-        if -1 in traffic_bytes or any(
-            {traffic_bytes[u] for u in task.after} != set(game.tasks[traffic_bytes[t]].after)
-            for t, task in enumerate(game.tasks)
-        ):
-            raise RefusedError(where, "it does not take tasks to tasks")
-        moves.append(traffic_bytes)
+    moves = [tasks for _, tasks in read_symmetries(game, symmetries, MAX_TASKS, f"{at}.symmetries")]
     growing = True
     while growing:
         grown = reached | {traffic[t] for traffic in moves for t in reached}

@@ -37,84 +37,38 @@ and leaving a part of a split where it has as many.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from fractions import Fraction
 from math import ceil
+from pathlib import Path
 from typing import Any
 
 from .games import MAX_MOVES, Game, read_game
+from .memories import Memories, read_memories
 from .reading import RefusedError, array, choice, equal, fields, fraction, integer, show, tagged, text
 from .splits import cheapest_split
+from .states import check_states
 
-MAX_SMS = 64
 MAX_STEPS = 2_000_000  # of the search through sets of tasks
 MAX_WINDOW = 64
 MAX_SPLIT_TASKS = 256
 MAX_SPLIT_STEPS = 4_000_000  # tasks looked at, in all parts of splits
 
 
-@dataclass(frozen=True)
-class Memories:
-    """P memories, what a copy costs per hop, if there are copies, the net, and the most tasks of an SM."""
-
-    sms: int
-    omega: Fraction | None
-    net: str
-    most: int
-
-    @property
-    def near(self) -> int:
-        """SMs that reach each other, at most."""
-        return min(self.sms, int(self.net.removeprefix("cluster-"))) if self.net.startswith("cluster-") else self.sms
-
-    def taken_together(self, group: int, tasks: int) -> Memories:
-        """Groups of so many SMs as one memory each; without copies where none goes from group to group."""
-        apart = self.omega is None or (group > 1 and group == self.near < self.sms)
-        net = "" if apart else "all-to-all"
-        return Memories(-(-self.sms // group), None if apart else self.omega, net, min(tasks, group * self.most))
-
-    def crossing(self, group: int, at: str) -> tuple[Fraction, ...]:
-        """Of the hops of each kind, the share that crosses between groups of so many SMs, at most."""
-        none, half, every = Fraction(0), Fraction(1, 2), Fraction(1)
-        shares: dict[int, tuple[Fraction, ...]]
-        if self.net == "ring":
-            return (Fraction(-(-self.sms // group), self.sms) if group < self.sms else none,)
-        if self.net == "partitions-2":  # hops within a half, and from half to half
-            shares = {1: (every, half), self.sms // 2: (none, half), self.sms: (none, none)}
-        else:
-            shares = {1: (every,), self.near: (none,), self.sms: (none,)}
-        if group not in shares:
-            raise RefusedError(at, f"nothing is known of groups of {group} SMs of {self.net}")
-        return shares[group]
-
-    def hops(self, a: int, b: int) -> int | None:
-        """Between two SMs; None where no copy is possible."""
-        if self.omega is None or a == b:
-            return None
-        if self.net == "ring":
-            return min(abs(a - b), self.sms - abs(a - b))
-        if self.net == "partitions-2":
-            return 1 if (2 * a < self.sms) == (2 * b < self.sms) else 2
-        if self.net.startswith("mesh-"):
-            columns = int(self.net.rpartition("x")[2])
-            return abs(a // columns - b // columns) + abs(a % columns - b % columns)
-        return 1 if a // self.near == b // self.near else None
-
-
-def check_on_sms(statement: Any, claims: list[Any]) -> list[str]:
+def check_on_sms(statement: Any, claims: list[Any], folder: Path | None) -> list[str]:
     """Check the claims about a game of several SMs."""
     fields(statement, "statement", ("game", "memories"))
     game = read_game(statement["game"], "statement.game")
     if game.variant not in ("one-shot", "in-place"):
         raise RefusedError("statement.game.variant", "several SMs play one-shot or in-place games")
-    memories = _read_memories(statement["memories"], len(game.tasks), "statement.memories")
+    memories = read_memories(statement["memories"], len(game.tasks), "statement.memories")
     name = f"this game of {len(game.names)} values and {len(game.tasks)} computations on {memories.sms} SMs"
     name += f" ({game.variant}, S = {game.capacity} each"
     name += ")" if memories.omega is None else f", omega {memories.omega}, {memories.net})"
     if memories.most < len(game.tasks):
         name += f", at most {memories.most} computations each,"
+    if memories.allowed:
+        name += " where tasks have SMs of their own,"
     bounds, costs, said = [], [], []
     for number, claim in enumerate(claims):
         at = f"claims[{number}]"
@@ -125,8 +79,12 @@ def check_on_sms(statement: Any, claims: list[Any]) -> list[str]:
             said.append(f"a pebbling of {name} costs {costs[-1]}")
             continue
         fields(claim, at, ("claim", "cost", "proof"))
-        bounds.append(_windows(game, memories, claim["proof"], f"{at}.proof"))
-        equal(fraction(claim["cost"], f"{at}.cost"), bounds[-1], f"{at}.cost", "what every pebbling costs, at least")
+        lower = fraction(claim["cost"], f"{at}.cost")
+        if tagged(claim["proof"], f"{at}.proof", "method", ("windows", "states")) == "states":
+            check_states(game, memories, lower, claim["proof"], folder, f"{at}.proof")
+        else:
+            equal(lower, _windows(game, memories, claim["proof"], f"{at}.proof"), f"{at}.cost", "every pebbling costs")
+        bounds.append(lower)
         said.append(f"no pebbling of {name} costs less than {bounds[-1]}")
     if bounds and costs:
         if min(costs) < max(bounds):
@@ -139,25 +97,8 @@ def check_on_sms(statement: Any, claims: list[Any]) -> list[str]:
 def windows_bound(statement: Any, proof: Any) -> Fraction:
     """What a proof by windows proves of a statement."""
     game = read_game(statement["game"], "statement.game")
-    memories = _read_memories(statement["memories"], len(game.tasks), "statement.memories")
+    memories = read_memories(statement["memories"], len(game.tasks), "statement.memories")
     return _windows(game, memories, proof, "proof")
-
-
-def _read_memories(value: Any, tasks: int, at: str) -> Memories:
-    kind = tagged(value, at, "kind", ("sm-local", "connected"))
-    fields(value, at, ("kind", "sms", "most_tasks", *(("omega", "topology") if kind == "connected" else ())))
-    sms = integer(value["sms"], f"{at}.sms", 2, MAX_SMS)
-    most = integer(value["most_tasks"], f"{at}.most_tasks", -(-tasks // sms), tasks)
-    if kind == "sm-local":
-        return Memories(sms, None, "", most)
-    omega, net = fraction(value["omega"], f"{at}.omega"), text(value["topology"], f"{at}.topology")
-    if match := re.fullmatch(r"mesh-([1-9]\d?)x([1-9]\d?)", net):
-        equal(int(match[1]) * int(match[2]), sms, f"{at}.topology", "SMs of the mesh")
-    elif not re.fullmatch(r"cluster-[1-9]\d{0,5}", net):
-        choice(net, f"{at}.topology", ("all-to-all", "ring", "partitions-2"))
-        if net == "partitions-2" and sms % 2:
-            raise RefusedError(f"{at}.topology", f"{sms} SMs have no halves")
-    return Memories(sms, omega, net, most)
 
 
 def _replay(game: Game, memories: Memories, moves: Any, at: str) -> Fraction:
@@ -188,6 +129,8 @@ def _replay(game: Game, memories: Memories, moves: Any, at: str) -> Fraction:
             blue.discard(x)
             held.add(x)
             initialised.add(x)
+            if memories.allowed and not memories.allowed[number] >> sm & 1:
+                raise RefusedError(where, f"SM {sm} may not do {name!r}")
             done.add(number)
             left[x] -= 1
             counts[sm] += 1
@@ -234,7 +177,6 @@ def _check_compute(
 def _windows(game: Game, memories: Memories, proof: Any, at: str) -> Fraction:
     """What every pebbling costs at least; ``touched``: x(1), x(2), ..., the last holds for more tasks too."""
     fields(proof, at, ("method", "touched"), ("split", "groups"))
-    choice(proof["method"], f"{at}.method", ("windows",))
     tasks, weights = len(game.tasks), game.weights
     spec = array(proof["touched"], f"{at}.touched", 1, min(tasks, MAX_WINDOW))
     least = [0, *(integer(x, f"{at}.touched[{i}]", 0) for i, x in enumerate(spec))]

@@ -92,8 +92,6 @@ def run(args: argparse.Namespace) -> int:
                 f"--certificate: got --buffers {args.buffers}, expected single, or without --proof-log sm-local or "
                 "connected."
             )
-        if args.split is not None:
-            raise InputError("--certificate: got --split, expected a game where any SM may do any task.")
         check_output(args.certificate, "--certificate")
         if args.proof_log:  # before the time of a search is spent
             from pebble.proof.refutation import check_can_log
@@ -192,7 +190,9 @@ def _certify(result: Solution, args: argparse.Namespace, limit: float, stop: thr
     path, seconds, clock = args.certificate, max(120.0, limit), Clock(limit, stop)
     try:
         with stages(path) as tell:
-            document = clock.finish(lambda: result.certify(path, seconds, args.proof_log, tell), limited=False)
+            missed: list[str] = []
+            told = (tell, missed.append)
+            document = clock.finish(lambda: result.certify(path, seconds, args.proof_log, *told), limited=False)
     except OutOfTimeError:
         print(f"note: interrupted; {path} is not written", file=sys.stderr)
         return
@@ -206,8 +206,8 @@ def _certify(result: Solution, args: argparse.Namespace, limit: float, stop: thr
         )
     if proved < result.lower_bound:
         print(
-            f"note: the certificate proves a lower bound of {shown(proved)}, not of {shown(result.lower_bound)}: no "
-            "proof of it was found that can be checked without search",
+            f"note: the certificate proves a lower bound of {shown(proved)}, not of {shown(result.lower_bound)}: "
+            + "".join(missed[-1:] or ["no proof of it was found that can be checked without search"]),
             file=sys.stderr,
         )
 

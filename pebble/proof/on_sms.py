@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import time
+from collections.abc import Callable
 from dataclasses import replace
 from fractions import Fraction
 from math import ceil, floor
@@ -18,12 +20,15 @@ from pebble.bounds.splits import TINY, least_over_splits, least_over_whole, leas
 from pebble.bounds.task_splits import search_order
 from pebble.bounds.task_windows import fewest_touched
 from pebble.certificate import FORMAT, VERSION, RefusedError
-from pebble.certificate.games_on_sms import MAX_SMS, windows_bound
+from pebble.certificate.games import read_game
+from pebble.certificate.games_on_sms import windows_bound
+from pebble.certificate.memories import MAX_SMS, read_memories
 from pebble.errors import InputError
 from pebble.game import Game
 from pebble.game.buffer_model import BufferModel
 from pebble.proof.certificate import checked, workload_statement, write_certificate
-from pebble.proof.optimum import game_statement
+from pebble.proof.optimum import game_statement, proof_words, write_table
+from pebble.proof.states import TooLongError, states_proof
 from pebble.solvers.lower import bound_for_several
 from pebble.solvers.result import Problem, SolveResult
 from pebble.units import ceil_div
@@ -140,8 +145,19 @@ def _single_memory(problem: Accounting, capacity: int) -> Segments:
     return max((piece.bound(capacity) for piece in pieces), key=lambda proof: proof.elements)
 
 
-def game_certificate(game: Game, capacity: int, result: SolveResult, most: int | None, path: Path) -> dict[str, Any]:
-    """Write the certificate of what `pebble solve` found on several SMs: the pebbling, and a bound by windows of tasks.
+def game_certificate(
+    game: Game,
+    capacity: int,
+    result: SolveResult,
+    most: int | None,
+    path: Path,
+    seconds: float = 120.0,
+    tell: Callable[[str], object] = lambda stage: None,
+    missed: Callable[[str], object] = lambda why: None,
+) -> dict[str, Any]:
+    """Write the certificate of what `pebble solve` found on several SMs: the pebbling, and a proof of the bound.
+
+    The proof is by windows of tasks or, where that says less than was found, by a closed list of states.
 
     Parameters
     ----------
@@ -152,6 +168,11 @@ def game_certificate(game: Game, capacity: int, result: SolveResult, most: int |
     most : int or None
         Tasks that an SM may do.
     path : Path
+        Where the certificate goes, a list of states beside it.
+    seconds : float
+        How long to look for such a list.
+    tell, missed : callable
+        As of `pebble.proof.optimum.solve_certificate`.
 
     Raises
     ------
@@ -171,6 +192,8 @@ def game_certificate(game: Game, capacity: int, result: SolveResult, most: int |
     memories: dict[str, Any] = {"kind": buffers.kind, "sms": buffers.sms, "most_tasks": min(tasks, most or tasks)}
     if buffers.kind == "connected":
         memories |= {"omega": str(buffers.omega), "topology": buffers.topology}
+    if game.allowed:
+        memories["allowed"] = [[q for q in range(buffers.sms) if game.may_do(t, q)] for t in range(tasks)]
     statement = {"game": game_statement(game, capacity), "memories": memories}
     largest = min(tasks, _LARGEST_WINDOW)
     touched = list(fewest_touched(game, largest))[1:]
@@ -181,10 +204,23 @@ def game_certificate(game: Game, capacity: int, result: SolveResult, most: int |
     if result.pebbling is not None:
         moves = [move.to_json() for move in result.moves]
         claims.append({"claim": "pebbling", "cost": str(Fraction(result.pebbling.cost)), "moves": moves})
+    tell("proving a bound by windows of tasks")
     problem = Problem(game, capacity, 0, buffers, memories["most_tasks"])
     proof, bound = _best_windows(json.loads(json.dumps(statement)), proof, problem)
+    wanted = Fraction(result.lower_bound)
+    if bound < wanted:
+        tell(f"looking for a proof that no pebbling costs less than {float(wanted):g}, for at most {seconds:g} s")
+        try:
+            checkable = read_game(statement["game"], "game")
+            joined = read_memories(memories, tasks, "memories")
+            proof, table = states_proof(game, checkable, joined, wanted, time.monotonic() + seconds)
+            bound, proof["table"] = wanted, write_table(table, proof.pop("records"), path)
+        except (RefusedError, TooLongError) as error:
+            missed(getattr(error, "why", str(error)))
     claims.append({"claim": "no cheaper pebbling", "cost": str(bound), "proof": proof})
-    document = checked({"format": FORMAT, "version": VERSION, "statement": statement, "claims": claims})
+    document = {"format": FORMAT, "version": VERSION, "statement": statement, "claims": claims}
+    tell(f"checking it: {proof_words(document)}")
+    checked(document, path.parent)
     write_certificate(document, path)
     return document
 

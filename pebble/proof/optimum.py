@@ -13,6 +13,7 @@ from typing import Any
 from pebble.certificate import FORMAT, VERSION
 from pebble.certificate.games import Game as CheckedGame
 from pebble.certificate.games import read_game
+from pebble.certificate.memories import Memories
 from pebble.certificate.positions import MAGIC as POSITIONS_MAGIC
 from pebble.certificate.positions import MAX_POSITIONS, Moves, Position
 from pebble.certificate.reading import RefusedError
@@ -20,6 +21,7 @@ from pebble.errors import InputError
 from pebble.game import Game
 from pebble.proof.certificate import checked, write_certificate
 from pebble.proof.refutation import potential_proof, refute, segments_proof
+from pebble.proof.states import TooLongError, states_proof
 from pebble.solvers.result import SolveResult
 from pebble.solvers.several.symmetry import task_orbits
 from pebble.system.files import write_bytes, write_text
@@ -53,6 +55,7 @@ def solve_certificate(
     seconds: float = 120.0,
     log: bool = False,
     tell: Callable[[str], object] = lambda stage: None,
+    missed: Callable[[str], object] = lambda why: None,
 ) -> dict[str, Any]:
     """Write the certificate of what `pebble solve` found; a table goes into a file beside it.
 
@@ -71,6 +74,8 @@ def solve_certificate(
         checkers of others.
     tell : callable
         Called with what begins: the search for the proof, then the check of what was found.
+    missed : callable
+        Called with why there is no proof of the whole bound, where there is none.
 
     Returns
     -------
@@ -84,8 +89,10 @@ def solve_certificate(
     GapOpenError
         A log was asked for, and none was found in time.
     InputError
-        A file cannot be written.
+        A game that the checker does not take, or a file that cannot be written.
     """
+    if game.weighted_partials:
+        raise InputError("--certificate: got partial sums of a weight of their own, expected one for each value.")
     statement = game_statement(game, capacity)
     try:
         checkable = read_game(statement, "game")
@@ -100,7 +107,7 @@ def solve_certificate(
         claims.append(_logged(game, checkable, wanted, path, seconds, tell))
     else:
         tell(f"looking for a proof that no pebbling costs less than {wanted}, for at most {seconds:g} s")
-        claims.append(_lower(game, checkable, wanted, path, time.monotonic() + seconds))
+        claims.append(_lower(game, checkable, wanted, path, (time.monotonic() + seconds, missed)))
     document = {"format": FORMAT, "version": VERSION, "statement": {"game": statement}, "claims": claims}
     tell(f"checking it: {proof_words(document)}")
     checked(document, path.parent)
@@ -115,26 +122,37 @@ def proof_words(document: dict[str, Any]) -> str:
     return f"{proof['method']}, a list of {entries:,} entries" if entries else str(proof["method"])
 
 
-def _lower(game: Game, checkable: CheckedGame, wanted: int, path: Path, until: float) -> dict[str, Any]:
-    best = {"claim": "no cheaper pebbling", "cost": checkable.compulsory, "proof": {"method": "compulsory"}}
-    if wanted <= checkable.compulsory:
-        return best
-    result: tuple[int, dict[str, Any], bytes | None] | None = None
+def _lower(
+    game: Game, checkable: CheckedGame, wanted: int, path: Path, search: tuple[float, Callable[[str], object]]
+) -> dict[str, Any]:
+    """The claim that says most; ``search``: until when to look for a proof, and what is told why there is none."""
+    until, missed = search
+    best: tuple[int, dict[str, Any], bytes | None] = (checkable.compulsory, {"method": "compulsory"}, None)
     try:
-        if game.variant == "one-shot":
-            result = positions_proof(checkable, wanted, until)
+        if best[0] >= wanted:
+            pass
+        elif game.variant == "one-shot":
+            best = max(best, positions_proof(checkable, wanted, until) or best, key=_proved)
         elif game.variant == "in-place":
-            result = segments_proof(game, checkable)
-            if result is None or result[0] < wanted:
-                result = potential_proof(game, checkable, until) or result
+            best = max(best, segments_proof(game, checkable) or best, key=_proved)
+            if best[0] < wanted:
+                best = max(best, potential_proof(game, checkable, until) or best, key=_proved)
     except RefusedError:
-        return best  # the checker has no rules for a game like this
-    if result is None or result[0] <= checkable.compulsory:
-        return best
-    cost, proof, table = result
+        pass  # the checker has no such proofs of a game like this
+    if best[0] < wanted:
+        try:
+            memory = Memories(1, None, "", len(checkable.tasks))
+            best = (wanted, *states_proof(game, checkable, memory, wanted, until))
+        except (RefusedError, TooLongError) as error:
+            missed(getattr(error, "why", str(error)))
+    cost, proof, table = best
     if table is not None:
-        proof["table"] = _write_table(table, proof.pop("records"), path)
+        proof["table"] = write_table(table, proof.pop("records"), path)
     return {"claim": "no cheaper pebbling", "cost": cost, "proof": proof}
+
+
+def _proved(proof: tuple[int, dict[str, Any], bytes | None]) -> int:
+    return proof[0]
 
 
 def _logged(
@@ -164,7 +182,8 @@ def _name_alternative(path: Path, suffix: str) -> str:
     return f"{letters or 'certificate'}-{distinguished}{suffix}"
 
 
-def _write_table(table: bytes, count: int, path: Path) -> dict[str, Any]:
+def write_table(table: bytes, count: int, path: Path) -> dict[str, Any]:
+    """Write the table of a proof beside a certificate, packed, and say where it is."""
     packed = zlib.compress(table, 9)
     name = _name_alternative(path, ".table")
     write_bytes(path.with_name(name), packed, "--certificate: ")

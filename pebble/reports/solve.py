@@ -354,11 +354,13 @@ class Solution(Report):
         seconds: float = 120.0,
         log: bool = False,
         tell: Callable[[str], object] = lambda stage: None,
+        missed: Callable[[str], object] = lambda why: None,
     ) -> dict[str, Any]:
         """Write the pebbling and a proof of the bound for `pebble.verify`; looked for that long.
 
         With ``log`` the proof is one of cutting planes that other checkers read too: a formula, ``.opb``, and its
-        refutation, ``.pbp``, beside ``path``. Needs the extra ``proofs``. ``tell`` is called with what begins.
+        refutation, ``.pbp``, beside ``path``. Needs the extra ``proofs``. ``tell`` is called with what begins,
+        ``missed`` with why the whole bound was not proved, where it was not.
 
         Raises
         ------
@@ -372,21 +374,16 @@ class Solution(Report):
 
         check_path("certify", path)
         check_seconds("seconds", seconds)
-        if self.game.allowed:
-            raise InputError(
-                "certify: got products on SMs of their own; a certificate is of a game where any SM may do any task."
-            )
         if self.result.buffers != SINGLE:
             if log:
                 raise InputError("certify: a log of cutting planes is of a game of one memory.")
-            tell("proving a bound by windows of tasks")
-            return game_certificate(self.game, self.capacity, self.result, self.most_tasks, Path(path))
-
+            told = (Path(path), seconds, tell, missed)
+            return game_certificate(self.game, self.capacity, self.result, self.most_tasks, *told)
         if log:
             from pebble.proof.refutation import check_can_refute
 
             check_can_refute(self.game)
-        return solve_certificate(self.game, self.capacity, self.result, Path(path), seconds, log, tell)
+        return solve_certificate(self.game, self.capacity, self.result, Path(path), seconds, log, tell, missed)
 
 
 def read_game(
