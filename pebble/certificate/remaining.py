@@ -5,11 +5,11 @@ not complete is stored. Each pays its weight.
 
 **Windows.** Of the tasks left take those that touch most values, r of them, in the order in which one SM does its
 share. Let x(w) be the least weight that w of them touch. During the first w all that they touch enters that SM, x(w),
-but for what it holds of use. Of w + 1 tasks of which the first is the last of the window before, at most S is there
-during the first: x(w + 1) - S enter. The first window may also be one task, which lacks no less than the task that
-lacks least. Entering is a load, a copy, or that a value is initialised, which each value is once in all. So loads and
-copies are at least the least sum over all splits of the tasks, less what is not initialised yet, and the outputs come
-on top.
+but for what it holds of use. The first window may also be one task, or two: these lack no less of what the SM holds
+than those that lack least. Of w + 1 tasks of which the first is the last of the window before, at most S is there
+during the first: x(w + 1) - S enter. Entering is a load, a copy, or that a value is initialised, which each value is
+once in all. So loads and copies are at least the least sum over all splits of the tasks, less what is not initialised
+yet, and the outputs come on top.
 
 With w = min(omega, 1) what a copy costs at least, the cost is (1 - w) of the first bound and w of the larger one, at
 least, for loads and stores are no less than the first and all that is moved is no less than both.
@@ -65,7 +65,7 @@ class Fixed:
         return mask.bit_count() if self.even else sum(self.weights[x] for x in bits(mask))
 
     def least_union(self, masks: Sequence[int], w: int, floor: int) -> int:
-        """The least weight of w of these sets together; where that takes long to tell ``floor``, which it is at least."""
+        """The least weight of w of these sets together; where that takes long ``floor``, which it is at least."""
         best, tries, last = NEVER, 0, len(masks)
         stack = [(0, w, 0)]
         while stack:
@@ -114,8 +114,8 @@ class Remaining:
         self.left = [fixed.needs[t] for t in bits(full)]
         self._least: list[int] = []
         self._later: list[int] = []
-        self._lacks: dict[int, int] = {}
-        self._entries: dict[tuple[tuple[int, int, int], ...], int] = {}
+        self._lacks: dict[int, tuple[int, int]] = {}
+        self._entries: dict[tuple[tuple[int, int, int, int], ...], int] = {}
 
     def at_least(self, reds: Sequence[int], counts: Sequence[int]) -> int:
         """What is still to be paid, in units, where the SMs hold this and did so many tasks."""
@@ -128,10 +128,10 @@ class Remaining:
         rows = []
         for red, count in zip(reds, counts, strict=True):
             held = red & self.useful
-            lack = self._lacks.get(held, -1)
-            if lack < 0:
-                lack = self._lacks[held] = min(fixed.weigh(needs & ~held) for needs in self.left)
-            rows.append((fixed.weigh(held), lack, min(len(self.left), fixed.memories.most - count)))
+            lacks = self._lacks.get(held)
+            if lacks is None:
+                lacks = self._lacks[held] = self._lack(held)
+            rows.append((fixed.weigh(held), *lacks, min(len(self.left), fixed.memories.most - count)))
         key = tuple(sorted(rows))
         entries = self._entries.get(key)
         if entries is None:
@@ -139,16 +139,27 @@ class Remaining:
         entered = self.out + entries - self.unbegun
         return (fixed.unit - fixed.share) * slow + fixed.share * max(slow, entered)
 
-    def _enter(self, rows: Sequence[tuple[int, int, int]]) -> int:
-        """The least that enters SMs that hold so much of use, lack so much for any task, and may do so many."""
+    def _lack(self, held: int) -> tuple[int, int]:
+        """What at least one task lacks beside what an SM holds, and what two do."""
+        missing = sorted((needs & ~held for needs in self.left), key=self.fixed.weigh)
+        pair = NEVER
+        for number, one in enumerate(missing):
+            if self.fixed.weigh(one) >= pair:
+                break
+            pair = min(pair, min((self.fixed.weigh(one | two) for two in missing[number + 1 :]), default=NEVER))
+        return self.fixed.weigh(missing[0]), pair
+
+    def _enter(self, rows: Sequence[tuple[int, int, int, int]]) -> int:
+        """The least that enters SMs that hold so much of use, lack so much for one task or two, and may do so many."""
         r = len(self.left)
         self._count()
         total = [0] + [NEVER] * r
-        for held, lack, most in rows:
+        for held, lack, pair, most in rows:
             own = [0]
             for n in range(1, most + 1):
                 chain = max(self._least[w] - held + self._later[n - w] for w in range(1, n + 1))
-                own.append(max(own[-1], chain, lack + self._later[n - 1]))
+                first = max(lack + self._later[n - 1], pair + self._later[n - 2] if n > 1 else 0)
+                own.append(max(own[-1], chain, first))
             total = [min(total[n - m] + own[m] for m in range(min(n, most) + 1)) for n in range(r + 1)]
         return total[r]
 

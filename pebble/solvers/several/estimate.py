@@ -33,33 +33,49 @@ def _entries(rules: Rules, ideals: Ideals, i: int, words: U64) -> int:
         red = words[RED + q] & useful
         most = rules.sizes[MOST] - signed(words[COUNTS] >> np.uint64(8 * q) & np.uint64(255))
         most = min(most, r) if not rules.sizes[ANY_SPLIT] else r
-        lack, rest = signed(NEVER) if red else rules.fewest[1], left
-        while rest and red:
-            lack = min(lack, weigh(rules, rules.needs[lowest(rest)] & ~red))
-            rest &= rest - ONE
-        full = ideal_table.rows_of(rules) - 1
-        at = row + min((weigh(rules, red) + rules.sizes[GRAIN] - 1) // rules.sizes[GRAIN], full) * (r + 1)
-        empty = row + full * (r + 1)  # of later windows, as with full memory
+        lack, pair = _lacks(rules, left, red, most)
+        full = ideal_table.rows_of(rules)
+        at = row + min((weigh(rules, red) + rules.sizes[GRAIN] - 1) // rules.sizes[GRAIN], full - 1) * (r + 1)
+        after = row + full * (r + 1)
         if q == 0:
             for n in range(r + 1):
-                total[n] = NEVER if n > most else _first(chains, at, empty, lack, n)
+                total[n] = NEVER if n > most else _first(chains, at, after, lack, pair, n)
         else:
             for n in range(r, -1, -1):
                 best = signed(NEVER)
                 for m in range(min(n, most) + 1):
                     if q + 1 < sms or n == r:
-                        best = min(best, total[n - m] + _first(chains, at, empty, lack, m))
+                        best = min(best, total[n - m] + _first(chains, at, after, lack, pair, m))
                 total[n] = best
     entries: int = total[r]
     return entries
 
 
 @inner
-def _first(chains: I32, at: int, empty: int, lack: int, n: int) -> int:
-    """Entries of an SM that does n tasks: the first lacks so many values, or the windows from the start."""
+def _lacks(rules: Rules, left: np.uint64, red: np.uint64, most: int) -> tuple[int, int]:
+    """Of the full tasks left, what at least one lacks of what an SM holds, and what two do."""
+    lack, pair = signed(NEVER), signed(NEVER)
+    while left:
+        missing = rules.needs[lowest(left)] & ~red
+        left &= left - ONE
+        own = weigh(rules, missing)
+        lack = min(lack, own)
+        others = left if most > 1 and own < pair else ZERO
+        while others:
+            pair = min(pair, own + weigh(rules, rules.needs[lowest(others)] & ~red & ~missing))
+            others &= others - ONE
+    return lack, pair
+
+
+@inner
+def _first(chains: I32, at: int, after: int, lack: int, pair: int, n: int) -> int:
+    """Entries of an SM that does n tasks: the first window is one that lacks so much, a pair, or the best of any."""
     if n == 0:
         return signed(0)
-    return max(signed(chains[at + n]), lack + signed(chains[empty + n - 1]))
+    entries = max(signed(chains[at + n]), lack + signed(chains[after + n - 1]))
+    if n > 1:
+        entries = max(entries, pair + signed(chains[after + n - 2]))
+    return entries
 
 
 @inner

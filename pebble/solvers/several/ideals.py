@@ -6,9 +6,9 @@ they are tried on what the memories hold.
 **Entries.** Of the tasks to come take those that touch most values (the "full" ones), r of them in all, in the order in
 which one SM does its share. With x(w) the least weight of values that w of them touch, a window of w + 1 tasks of
 which the first is the last of the window before sees at least x(w + 1) - S enter that SM, loaded, copied in or
-initialised there; the first window of w tasks sees x(w) less what the SM holds of use. So with what an SM holds its
-entries for r tasks are at least what the best chain of windows says, and a split of the tasks among the SMs decides the
-rest.
+initialised there; the first window of w tasks sees x(w) less what the SM holds of use. The first window may also be one
+task, or two, which lack no less of what the SM holds than those that lack least. So with what an SM holds its entries
+for r tasks are at least what the best chain of windows says, and a split of the tasks among the SMs decides the rest.
 """
 
 from __future__ import annotations
@@ -44,7 +44,8 @@ class Ideals(NamedTuple):
     lead there (first, end); full tasks left; its rows of chains, or -1; its place in the counted game, or -1."""
     maps: NDArray[np.int16]
     chains: I32
-    """Per ideal one row for each weight of useful values held, 0 to S by grains: entries for r = 0, 1, ... tasks."""
+    """Per ideal one row for each weight of useful values held, 0 to S by grains: entries for r = 0, 1, ... tasks. Then
+    one row of entries for r tasks after one during which as much as S is held."""
     table: I32
     counts: NDArray[np.int64]
     """Ideals, maps, chain entries."""
@@ -96,7 +97,7 @@ def find_ideal(rules: Rules, ideals: Ideals, done: np.uint64) -> int:
             return signed(table[where] - 1)
         where = (where + 1) & mask
     i: int = ideals.counts[0]
-    capacity = (len(rules.target) + 1) * rows_of(rules)
+    capacity = (len(rules.target) + 1) * (rows_of(rules) + 1)
     if i + 2 > len(ideals.words) or ideals.counts[1] + len(rules.task_maps) > len(ideals.maps):
         return -1
     if ideals.counts[2] + capacity > len(ideals.chains):
@@ -228,7 +229,7 @@ def _chain(rules: Rules, ideals: Ideals, i: int) -> None:
     least[count] = max(least[count], all_left)
     row = ideals.counts[2]
     ideals.numbers[i, CHAIN] = row
-    ideals.counts[2] += (count + 1) * rows_of(rules)
+    ideals.counts[2] += (count + 1) * (rows_of(rules) + 1)
     later: I64 = np.zeros(count + 1, np.int64)
     windows = np.maximum(least - capacity, 0)
     for r in range(1, count + 1):
@@ -236,6 +237,8 @@ def _chain(rules: Rules, ideals: Ideals, i: int) -> None:
         for w in range(1, r + 1 if r < count else r):
             best = max(best, later[r - w] + windows[w + 1])
         later[r] = best
+        ideals.chains[row + rows_of(rules) * (count + 1) + r] = best
+    ideals.chains[row + rows_of(rules) * (count + 1)] = 0
     for grains in range(rows_of(rules)):
         at, held = row + grains * (count + 1), grains * rules.sizes[GRAIN]
         ideals.chains[at] = 0
