@@ -181,20 +181,20 @@ def test_no_other_list_is_accepted(tmp_path: Path) -> None:
         dearer = record[:-4] + (paid + 1).to_bytes(4, "little")
         for changed in ([], [dearer], [bytes(other)]):
             put(path, document, magic, [*records[:number], *changed, *records[number + 1 :]])
-            with pytest.raises(RefusedError, match="not listed|no state of this game"):
+            with pytest.raises(RefusedError, match=r"not listed|no state of this game"):
                 check(document, path.parent)
     put(path, document, magic, records)
     assert check(document, path.parent)
     del document["claims"][0]
     document["claims"][0]["cost"] = "29/2"
-    with pytest.raises(RefusedError, match="not listed|is the end"):
+    with pytest.raises(RefusedError, match=r"not listed|is the end"):
         check(document, path.parent)
     end = (255).to_bytes(1, "little") + bytes(len(records[0]) - 1)
     put(path, document, magic, [*records, end])
-    with pytest.raises(RefusedError, match="the end of a pebbling|not listed"):
+    with pytest.raises(RefusedError, match=r"the end of a pebbling|not listed"):
         check(document, path.parent)
     put(path, document, b"pebble positions 1\n", records)
-    with pytest.raises(RefusedError, match="records announced|no table of this kind"):
+    with pytest.raises(RefusedError, match=r"records announced|no table of this kind"):
         check(document, path.parent)
 
 
@@ -221,7 +221,7 @@ def test_false_symmetries_are_refused(tmp_path: Path) -> None:
         with pytest.raises(RefusedError, match="symmetries"):
             check(changed, path.parent)
     document["statement"]["memories"]["allowed"] = [[0], *[[0, 1]] * 7]
-    with pytest.raises(RefusedError, match="to one that other SMs may do|may not do"):
+    with pytest.raises(RefusedError, match=r"to one that other SMs may do|may not do"):
         check(document, path.parent)
 
 
@@ -240,7 +240,7 @@ def test_a_list_that_is_too_long(tmp_path: Path, capsys: pytest.CaptureFixture[s
     assert "not of 14.25" in said and "a list of states has more than 10, which the checker reads at most" in said
     monkeypatch.undo()
     memories = Memories(2, Fraction(1, 4), "all-to-all", 27)
-    with pytest.raises(TooLongError, match="not closed in time: [0-9]+ states"):
+    with pytest.raises(TooLongError, match=r"not closed in time: [0-9]+ states"):
         states_proof(*checked_gemm(3), memories, 42, 0.0)
     with pytest.raises(TooLongError, match="there is a pebbling that costs 14"):
         states_proof(*checked_gemm(2), dataclasses.replace(memories, most=8), Fraction(29, 2), time.monotonic() + 600)

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from fractions import Fraction
+from itertools import product
 from math import ceil
+from typing import Any
 
 import networkx as nx
 import pytest
@@ -41,15 +43,32 @@ def posed(dag: nx.DiGraph, net: tuple[str, int], omega: Fraction, extra: int, ev
     return Problem(game, minimum_capacity(game) + extra, 0, BufferModel("connected", net[1], omega, net[0]), most)
 
 
-@settings(max_examples=40, **QUIET)
-@given(st.booleans().flatmap(lambda w: st.one_of(random_dags.dags(5, w), random_dags.cell_dags(w))), *CASES)
-def test_no_optimum_is_less(dag: nx.DiGraph, net: tuple[str, int], omega: Fraction, extra: int, even: bool) -> None:
+def check_optimum(dag: nx.DiGraph, net: tuple[str, int], omega: Fraction, extra: int, even: bool) -> None:
+    """The bound of a random game is no more than its optimum."""
     problem = posed(dag, net, omega, extra, even)
     if problem is None or len(problem.game.tasks) > 5:
         return
     buffers, most = problem.buffers, problem.most_tasks_per_sm
     result = solve(problem.game, problem.capacity, buffers=buffers, most_tasks_per_sm=most, time_limit=600)
     assert result.status == "optimal" and bound_for_several(problem).cost <= result.upper_bound
+
+
+RANDOM = (st.booleans().flatmap(lambda w: st.one_of(random_dags.dags(5, w), random_dags.cell_dags(w))), *CASES)
+
+
+@settings(max_examples=12, **QUIET)
+@given(*RANDOM)
+def test_no_optimum_is_less(dag: nx.DiGraph, net: tuple[str, int], omega: Fraction, extra: int, even: bool) -> None:
+    check_optimum(dag, net, omega, extra, even)
+
+
+@pytest.mark.slow
+@settings(max_examples=100, **QUIET)
+@given(*RANDOM)
+def test_no_optimum_of_many_is_less(
+    dag: nx.DiGraph, net: tuple[str, int], omega: Fraction, extra: int, even: bool
+) -> None:
+    check_optimum(dag, net, omega, extra, even)
 
 
 @pytest.mark.slow
@@ -75,19 +94,34 @@ def test_no_optimum_of_a_product_is_less(net: str, omega: str) -> None:
         assert bound_for_several(Problem(game, capacity, 0, buffers, 1)).cost <= result.upper_bound
 
 
-@pytest.mark.parametrize("dag", [gemm_dag(3, 3, 2), ffn_dag(2, 2, 2)])
-@pytest.mark.parametrize(("net", "sms"), [("ring", 6), ("cluster-2", 4), ("partitions-2", 4), ("all-to-all", 3)])
-@pytest.mark.parametrize("balanced", [False, True])
-def test_more_than_the_line_between_all_and_each(dag: nx.DiGraph, net: str, sms: int, balanced: bool) -> None:
-    game, above = Game.from_dag(dag), 0
+LINES = product(
+    ("gemm", "ffn"), (("ring", 6), ("cluster-2", 4), ("partitions-2", 4), ("all-to-all", 3)), (False, True), (3, 4, 6)
+)
+# each net once, each product with a limit and without
+AT_ONCE = {
+    ("gemm", "ring", True, 4),
+    ("ffn", "cluster-2", True, 3),
+    ("ffn", "partitions-2", False, 6),
+    ("gemm", "all-to-all", False, 4),
+}
+
+
+@pytest.mark.parametrize(
+    ("dag", "net", "sms", "balanced", "capacity"),
+    [
+        pytest.param(dag, *net, *rest, marks=[] if (dag, net[0], *rest) in AT_ONCE else [pytest.mark.slow])
+        for dag, net, *rest in LINES
+    ],
+)
+def test_more_than_the_line_between_all_and_each(dag: str, net: str, sms: int, balanced: bool, capacity: int) -> None:
+    game, above = Game.from_dag(gemm_dag(3, 3, 2) if dag == "gemm" else ffn_dag(2, 2, 2)), 0
     most = ceil_div(len(game.tasks), sms) if balanced else None
-    for capacity in (3, 4, 6):
-        for omega in OMEGAS[1:4]:
-            problem = Problem(game, capacity, 0, BufferModel("connected", sms, omega, net), most)
-            bound = bound_for_several(problem)
-            line = (1 - omega) * bound.slow + omega * bound.everything
-            assert bound.slow <= bound.everything and bound.cost >= line
-            above += bound.cost > line
+    for omega in OMEGAS[1:4]:
+        problem = Problem(game, capacity, 0, BufferModel("connected", sms, omega, net), most)
+        bound = bound_for_several(problem)
+        line = (1 - omega) * bound.slow + omega * bound.everything
+        assert bound.slow <= bound.everything and bound.cost >= line
+        above += bound.cost > line
     assert not above or net in ("ring", "partitions-2")
 
 
@@ -98,19 +132,34 @@ def test_what_splits_between_clusters_cost() -> None:
     assert bound_for_several(problem, splits=False).cost == Fraction(233, 8)
     bound = bound_for_several(problem)
     assert bound.cost == Fraction(331, 8) and bound.name == "pooled bound and bound per split"
+
+
+@pytest.mark.slow
+def test_what_splits_between_clusters_cost_is_what_solve_says() -> None:
+    game = Game.from_dag(gemm_dag(3, 3, 3))
+    problem = Problem(game, 6, 0, BufferModel("connected", 4, Fraction(1, 8), "cluster-2"), 7)
+    bound = bound_for_several(problem)
     result = pebble.solve(
         "gemm", 6, m=3, n=3, k=3, buffers=problem.buffers, tasks_per_sm=7, solver="heuristic", time_limit=600
     )
     assert ceil(8 * bound.cost) <= 8 * result.lower_bound <= 8 * result.upper_bound
 
 
+def ring_of_eight() -> Problem:
+    """A network on 8 SMs, three tasks on each at most."""
+    return Problem(Game.from_dag(ffn_dag(2, 2, 2)), 3, 0, BufferModel("connected", 8, Fraction(1, 2), "ring"), 3)
+
+
 def test_a_ring_of_any_dag() -> None:
-    """A DAG from a file has the program over arcs as well: 8 SMs, 23 for 21.5 by the line."""
-    game = Game.from_dag(ffn_dag(2, 2, 2))
-    problem = Problem(game, 3, 0, BufferModel("connected", 8, Fraction(1, 2), "ring"), 3)
-    bound = bound_for_several(problem)
+    """A DAG from a file has the program over arcs as well: 23 for 21.5 by the line."""
+    bound = bound_for_several(ring_of_eight())
     assert bound.name == "program over groups of SMs" and (bound.cost, bound.slow) == (23, 16)
-    result = pebble.solve(ffn_dag(2, 2, 2), 3, buffers=problem.buffers, tasks_per_sm=3, solver="heuristic")
+
+
+@pytest.mark.slow
+def test_what_solve_says_of_a_ring_of_any_dag() -> None:
+    buffers = ring_of_eight().buffers
+    result = pebble.solve(ffn_dag(2, 2, 2), 3, buffers=buffers, tasks_per_sm=3, solver="heuristic")
     assert 23 <= result.lower_bound <= result.upper_bound
 
 
@@ -122,12 +171,19 @@ FAMILIES: dict[str, dict[str, object]] = {
 }
 
 
-@pytest.mark.parametrize("name", FAMILIES)
-@pytest.mark.parametrize(("net", "omega"), [(None, None), ("all-to-all", "1/4"), ("ring", "1/2"), ("all-to-all", "1")])
-@pytest.mark.parametrize(
-    ("sms", "capacity"),
-    [(3, 4), pytest.param(2, 5, marks=pytest.mark.slow), pytest.param(4, 9, marks=pytest.mark.slow)],
-)
+MODELS = ((None, None), ("all-to-all", "1/4"), ("ring", "1/2"), ("all-to-all", "1"))
+
+
+def asked() -> list[Any]:
+    """Every family with every model and three sizes; one of them at once."""
+    results = []
+    for name, model, size in product(FAMILIES, MODELS, ((3, 4), (2, 5), (4, 9))):
+        at_once = size == (3, 4) and (name, model[1]) == ("ffn", "1/4")
+        results.append(pytest.param(name, *model, *size, marks=[] if at_once else [pytest.mark.slow]))
+    return results
+
+
+@pytest.mark.parametrize(("name", "net", "omega", "sms", "capacity"), asked())
 def test_solve_proves_what_bound_proves(name: str, net: str | None, omega: str | None, sms: int, capacity: int) -> None:
     """Of the same game, with a limit on tasks and without; every multiply-add is a task."""
     family, sizes = name.partition(",")[0], FAMILIES[name]
