@@ -2,6 +2,7 @@
 
     python benchmarks/exact/buffers.py gemm-2x2x2 ffn-2x2x2 --capacities 3,4,5,6 --time-limit 60
     python benchmarks/exact/buffers.py gemm-2x2x2 --capacities 3,4 --again --time-limit 60
+    python benchmarks/exact/buffers.py gemm-2x2x2 --capacities 3,4 --certify --time-limit 60
     python benchmarks/exact/buffers.py --markdown > benchmarks/buffers_table.md
 
 Each row of ``benchmarks/exact/buffers.csv``: the workload (family-sizes: gemm-MxNxK, ffn- or gated-TOKENSxMODELxHIDDEN,
@@ -12,13 +13,15 @@ optimal are not run again; an open row keeps the better ends of all its runs. Wi
 than the optimum, by the program of `pebble.solvers.several.program` without its cuts: it knows the rules of the game,
 and neither bounds nor what the search found but its cost. Where it proves that there is nothing, ``second`` names it,
 beside the seconds of the processor that it took, as many as ``--time-limit`` at most; a pebbling that costs less is an
-error (exit code 5).
+error (exit code 5). With ``--certify`` a certificate is looked for that no pebbling of a closed row of several memories
+costs less; where the checker (`pebble.certificate`) takes it, ``certificate`` has its method and its number of states.
 """
 
 from __future__ import annotations
 
 import argparse
 import csv
+import json
 import sys
 import threading
 import time
@@ -26,17 +29,21 @@ from dataclasses import replace
 from fractions import Fraction
 from itertools import product
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 from pebble.cdag.attention import attention_dag
 from pebble.cdag.building import Dag
 from pebble.cdag.products import ffn_dag, gemm_dag
+from pebble.certificate import check_file
 from pebble.game import BufferModel, Game
+from pebble.proof.on_sms import game_certificate
 from pebble.solvers import solve
-from pebble.solvers.result import Problem
+from pebble.solvers.result import Problem, SolveResult
 
 TABLE = Path(__file__).with_name("buffers.csv")
 KEY = ["workload", "S", "sms", "buffers", "omega", "split"]
 COLUMNS = [*KEY, "lower", "upper", "status", "proof", "upper_from", "seconds", "cpu_seconds", "second", "second_cpu"]
+COLUMNS += ["certificate"]
 Row = dict[str, str]
 
 
@@ -140,6 +147,21 @@ def refute(row: Row, limit: float) -> str:
     return {cp_model.INFEASIBLE: "none", cp_model.OPTIMAL: "WRONG", cp_model.FEASIBLE: "WRONG"}.get(status, "open")
 
 
+def certified(row: Row, limit: float) -> str:
+    """By what method, and how many states, a certificate that passed the checker proves a closed row; or nothing."""
+    asked, cost = problem(row), Fraction(row["upper"])
+    found = SolveResult(cost, cost, None, "optimal", "", asked.game.variant, row["proof"], 0.0, buffers=asked.buffers)
+    with TemporaryDirectory() as folder:
+        path = Path(folder) / "c.json"
+        game_certificate(asked.game, asked.capacity, found, asked.most_tasks_per_sm, path, limit)
+        claim = json.loads(path.read_text())["claims"][-1]
+        said = check_file(path)
+    if Fraction(claim["cost"]) != cost or not said:
+        return ""
+    proof = claim["proof"]
+    return " ".join([proof["method"], *([str(proof["table"]["records"])] if "table" in proof else [])])
+
+
 def wanted(args: argparse.Namespace) -> list[Row]:
     """The rows that the options ask for: one memory and the pooled one, sm-local, then each omega."""
     models = [("single", ""), ("pooled", ""), ("sm-local", "")]
@@ -187,7 +209,7 @@ def read(table: Path) -> dict[tuple[str, ...], Row]:
     if not table.exists():
         return {}
     with table.open(newline="") as file:
-        return {key_of(row): row for row in csv.DictReader(file)}
+        return {key_of(row): {"certificate": ""} | row for row in csv.DictReader(file)}
 
 
 def write(table: Path, rows: dict[tuple[str, ...], Row]) -> None:
@@ -209,6 +231,7 @@ def main() -> int:
     parser.add_argument("--splits", default="any,balanced")
     parser.add_argument("--time-limit", type=float, default=60)
     parser.add_argument("--again", action="store_true", help="have optima proved by a second solver")
+    parser.add_argument("--certify", action="store_true", help="have optima of several memories proved by the checker")
     parser.add_argument("--table", type=Path, default=TABLE, metavar="CSV")
     args = parser.parse_args()
     if args.markdown:
@@ -224,7 +247,10 @@ def main() -> int:
             if found == "none":
                 known |= {"second": "cpsat", "second_cpu": f"{time.process_time() - cpu:.1f}"}
             print(*key_of(row), f"below {known['upper']}: {found}, {time.process_time() - cpu:.1f}", flush=True)
-        elif not closed and not args.again:
+        elif closed and args.certify and row["sms"] != "1" and row["buffers"] != "pooled" and not known["certificate"]:
+            known |= {"certificate": certified(known, args.time_limit)}
+            print(*key_of(row), f"{known['upper']} by {known['certificate'] or 'nothing'}", flush=True)
+        elif not closed and not args.again and not args.certify:
             known = raised(merged(known, row | run(row, args.time_limit)), read(args.table))
             print(
                 *key_of(row), f"{known['lower']}..{known['upper']}", known["seconds"], known["cpu_seconds"], flush=True
