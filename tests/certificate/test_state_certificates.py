@@ -135,7 +135,7 @@ SOLVED = [
     (f"{PRODUCT} {TWO} connected --omega 1/4 --balanced", "57/4"),
     (f"{PRODUCT} {TWO} connected --omega 1/2", "31/2"),
     (f"ffn --tokens 2 --d-model 2 --hidden 2 --capacity 4 {TWO} connected --omega 1/4", "18"),
-    (f"ffn --tokens 2 --d-model 1 --hidden 2 --capacity 3 {TWO} sm-local --split 1:1", "16"),
+    (f"ffn --tokens 2 --d-model 1 --hidden 2 --capacity 3 {TWO} sm-local --split 1:1", "18"),
     (f"ffn --tokens 2 --d-model 1 --hidden 2 --capacity 3 {TWO} connected --omega 1/4 --split 1:1", "21/2"),
     ("gemm -m 2 -n 2 -k 2 --capacity 3 --sms 3 --buffers connected --omega 1/2 --topology cluster-2", "31/2"),
     ("attention --queries 2 --keys 2 --head-dim 1 --capacity 3", 16),
