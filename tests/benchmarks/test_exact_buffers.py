@@ -30,8 +30,8 @@ def test_the_checker_proves_a_row_or_nothing(
     table = tmp_path / "table.csv"
     key = dict(zip(script.KEY, ("gemm-2x2x2", "3", "2", "connected", "1/4", "balanced"), strict=True))
     script.write(table, {script.key_of(key): key | {"lower": claimed, "upper": claimed, "status": "optimal"}})
-    words = "gemm-2x2x2 --capacities 3 --omegas 1/4 --splits balanced --certify --time-limit 600".split()
-    monkeypatch.setattr(sys, "argv", ["buffers.py", *words, "--table", str(table)])
+    words = ["gemm-2x2x2", "--capacities", "3", "--omegas", "1/4", "--splits", "balanced", "--certify"]
+    monkeypatch.setattr(sys, "argv", ["buffers.py", *words, "--time-limit", "600", "--table", str(table)])
     assert script.main() == 0
     with table.open(newline="") as file:
         (row,) = csv.DictReader(file)

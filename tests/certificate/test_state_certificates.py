@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import hashlib
+import heapq
 import json
 import random
 import time
@@ -17,12 +18,13 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from pebble.cdag.products import gemm_dag
+from pebble.cdag.products import ffn_dag, gemm_dag
 from pebble.certificate import RefusedError, check
 from pebble.certificate.games import Game as CheckedGame
 from pebble.certificate.games import read_game
 from pebble.certificate.memories import Memories
-from pebble.certificate.states import MAGIC, Moves, check_states
+from pebble.certificate.remaining import NEVER
+from pebble.certificate.states import MAGIC, Moves, State, check_states
 from pebble.cli import main
 from pebble.errors import InputError
 from pebble.game import Game, minimum_capacity
@@ -37,7 +39,7 @@ QUIET = {"deadline": None, "suppress_health_check": list(HealthCheck), "derandom
 # SMs, net; no net: without copies
 NETS = [(1, ""), (2, ""), (2, "all-to-all"), (2, "all-to-all"), (3, "all-to-all"), (3, "ring"), (3, "cluster-2")]
 OMEGAS = [Fraction(n, d) for n, d in ((0, 1), (1, 4), (1, 2), (2, 3), (1, 1), (5, 4), (3, 2), (2, 1), (5, 2))]
-SIZES = {1: 10, 2: 7, 3: 5}  # nodes of a DAG that the literal game is played on, by SMs
+SIZES = {1: 10, 2: 7, 3: 4}  # nodes of a DAG that the literal game is played on, by SMs
 WEIGHTED = st.booleans().flatmap(lambda w: st.one_of(random_dags.dags(5, w), random_dags.cell_dags(w)))
 
 
@@ -119,6 +121,69 @@ def test_lists_prove_the_optimum_and_no_more(case: Any) -> None:
 @given(CASES)
 def test_lists_prove_the_optimum_and_no_more_of_many(case: Any) -> None:
     hold_to_the_rules(case)
+
+
+def states_that_pay_less(moves: Moves, most: int) -> int:
+    """Of a game with at most so many states, how many still pay less than is said; by Dijkstra back from the ends."""
+    states, edges = [moves.start], dict[State, list[tuple[State, int]]]()
+    known = {moves.start}
+    for state in states:
+        if len(states) > most:
+            return 0
+        for cost, after in moves.moves(state):
+            image = moves.canonical(after)
+            edges.setdefault(image, []).append((state, cost))
+            if image not in known:
+                known.add(image)
+                states.append(image)
+    paid = {state: 0 for state in states if not moves.fixed.all & ~state[0]}
+    heap = [(0, state) for state in paid]
+    while heap:
+        cost, state = heapq.heappop(heap)
+        for before, step in edges.get(state, []) if cost == paid[state] else []:
+            if cost + step < paid.get(before, NEVER):
+                paid[before] = cost + step
+                heapq.heappush(heap, (cost + step, before))
+    return sum(moves.to_come(state) > paid.get(state, NEVER) for state in states)
+
+
+def hold_what_is_to_come(case: tuple[nx.DiGraph[Any], tuple[int, str], Fraction, int, bool, int], most: int) -> None:
+    """No state of a game pays less than is said of it."""
+    dag, net, omega, extra, even, owners = case
+    try:
+        game = Game.from_dag(dag)
+    except InputError:
+        return
+    if game.tasks:
+        capacity = minimum_capacity(game) + extra
+        memories = memories_of(net, omega, len(game.tasks), even, random.Random(owners) if owners else None)
+        checkable = read_game(json.loads(json.dumps(game_statement(game, capacity))), "game")
+        moves = Moves(checkable, memories, usable_symmetries(game, checkable, memories))
+        assert not states_that_pay_less(moves, most)
+
+
+@settings(max_examples=40, **QUIET)
+@given(CASES)
+def test_no_state_pays_less_than_is_said(case: Any) -> None:
+    hold_what_is_to_come(case, 2000)
+
+
+@pytest.mark.slow
+@settings(max_examples=3000, **(QUIET | {"derandomize": False}))
+@given(CASES)
+def test_no_state_of_many_pays_less_than_is_said(case: Any) -> None:
+    hold_what_is_to_come(case, 20_000)
+
+
+@pytest.mark.parametrize("dag", [gemm_dag(2, 2, 1), gemm_dag(1, 2, 3), ffn_dag(1, 1, 2), ffn_dag(1, 1, 2, gated=True)])
+@pytest.mark.parametrize("even", [False, True])
+def test_no_state_of_a_product_pays_less_than_is_said(dag: nx.DiGraph[Any], even: bool) -> None:
+    for net, omega, extra in (
+        ((2, "all-to-all"), Fraction(1, 2), 0),
+        ((2, ""), Fraction(0), 1),
+        ((1, ""), Fraction(0), 0),
+    ):
+        hold_what_is_to_come((dag, net, omega, extra, even, 0), 20_000)
 
 
 def written(folder: Path, *words: str) -> tuple[Path, dict[str, Any]]:
