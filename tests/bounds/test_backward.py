@@ -179,7 +179,7 @@ def test_schedules_are_legal_and_move_what_they_say(m: int, n: int, k: int, stay
     assert lower_bound(w, max(3, schedule.peak_elements)).elements <= schedule.elements
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=40, deadline=None)
 @given(st.integers(1, 60), st.integers(1, 60), st.integers(1, 60), st.integers(12, 9000), st.sampled_from(WIDTHS))
 def test_bounds_are_below_every_schedule_and_fall(m: int, n: int, k: int, size: int, widths: Widths) -> None:
     w = GemmBackward(m, n, k)
@@ -212,7 +212,11 @@ def test_short_sums_read_the_shared_operand_once() -> None:
 
 @pytest.mark.parametrize("gated", [False, True])
 @pytest.mark.parametrize("recomputed", [False, True])
-@pytest.mark.parametrize("shape", [(1, 1, 1, 1), (1, 1, 2, 1), (2, 1, 1, 1), (1, 2, 1, 1), (2, 1, 1, 2), (2, 1, 2, 1)])
+@pytest.mark.parametrize(
+    "shape",
+    [(1, 1, 1, 1), (1, 1, 2, 1), (2, 1, 1, 1), (1, 2, 1, 1)]
+    + [pytest.param(shape, marks=pytest.mark.slow) for shape in ((2, 1, 1, 2), (2, 1, 2, 1))],
+)
 def test_a_network_is_bounded_below_the_optimum(
     shape: tuple[int, int, int, int], recomputed: bool, gated: bool
 ) -> None:
@@ -268,7 +272,7 @@ def test_no_schedule_of_a_network_moves_fewer_bytes(shape: tuple[int, int, int, 
         assert sum(kernel.bound(capacity, 0).bytes for kernel in _kernels(problem, values, widths)) <= optimum
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=20, deadline=None)
 @given(
     st.tuples(*[st.integers(1, 50)] * 4), st.booleans(), st.booleans(),
     st.sampled_from([("bf16", ""), ("fp8", "fp32"), ("fp32", "bf16")]), st.integers(40, 9000),
@@ -421,7 +425,7 @@ def test_attention_is_bounded_below_the_optimum(shape: tuple[int, int, int], cau
             assert all(item.elements >= optimum for item in found.values())
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=10, deadline=None)
 @given(
     st.integers(1, 400), st.integers(0, 300), st.integers(1, 4), st.integers(1, 4), st.integers(1, 3), st.booleans(),
     st.sampled_from([("bf16", ""), ("fp8", "fp32"), ("fp32", "bf16")]), st.integers(60, 9000),
