@@ -218,6 +218,8 @@ class KernelFamily(Family[W], Generic[W, S]):
         not that program. Empty where none is known.
     timed : bool
         Whether they also run under the execution models of `pebble.schedules.execution`; all run in lock step.
+    one_product : bool
+        Whether its work is one product whose blocks are the tiles of the result.
     rounds_partial_sums : bool
         Whether some of its kernels pass a partial sum of the output on through memory at the output's width.
     hides_phases : bool
@@ -233,6 +235,7 @@ class KernelFamily(Family[W], Generic[W, S]):
     advised: ClassVar[tuple[str, ...]] = ()
     library: ClassVar[tuple[str, str] | tuple[()]] = ()
     timed: ClassVar[bool] = False
+    one_product: ClassVar[bool] = False
     rounds_partial_sums: ClassVar[bool] = False
     hides_phases: ClassVar[bool] = False
     walks: ClassVar[str] = ""

@@ -64,6 +64,7 @@ class GemmFamily(KernelFamily[Gemm, TileOrder]):
     # ten products on an H200: cuBLAS takes 0.94 to 1.01 times what is modelled of this walk (docs/tile.rst)
     library = ("cuBLAS", "cutlass3-8")
     timed = True
+    one_product = True
     space = GemmSpace()
 
     def make(self, batch: int = 1, m: int = 0, **values: Any) -> Workload:

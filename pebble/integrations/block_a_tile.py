@@ -28,7 +28,7 @@ from pebble.models.gpcs import gpcs_of
 from pebble.models.machine import Machine
 from pebble.models.rates import sustained_dram
 from pebble.schedules.tile import TileShape
-from pebble.workloads import Gemm
+from pebble.workloads.workload import Workload
 
 Floats = NDArray[np.float64]
 _FILE = Path(machines.__file__).parent / "block_a_tile.toml"
@@ -178,15 +178,16 @@ class Cases(NamedTuple):
     value_bytes: Floats
 
     @classmethod
-    def of(cls, product: Gemm, kernels: Sequence[Kernel], chip: Chip) -> Cases:
-        """Of one product."""
+    def of(cls, product: Workload, kernels: Sequence[Kernel], chip: Chip) -> Cases:
+        """Of one product, with dimensions m, n and k."""
         columns, own = [], []
         shared: dict[tuple[int, ...], tuple[list[list[float]], float]] = {}
         value, slots = product.in_bytes, len(chip.gpc)
-        operands = value * product.k * (product.m + product.n)
+        m, n, k = (product.dimensions[side] for side in "mnk")
+        operands = value * k * (m + n)
         for kernel in kernels:
             tile = kernel.tile
-            grid = -(-product.m // tile.bm), -(-product.n // tile.bn)
+            grid = -(-m // tile.bm), -(-n // tile.bn)
             waves, rest = divmod(grid[0] * grid[1], slots * kernel.blocks)
             key = (*grid, tile.bm, tile.bn, kernel.group, kernel.blocks)
             if key not in shared:
@@ -194,8 +195,8 @@ class Cases(NamedTuple):
             parts, lines = shared[key]
             own.append(parts)
             columns.append((
-                tile.bm, tile.bn, tile.bk, -(-product.k // tile.bk), kernel.stages, kernel.blocks, waves, rest,
-                lines * product.k * value, product.compulsory_bytes, operands, value,
+                tile.bm, tile.bn, tile.bk, -(-k // tile.bk), kernel.stages, kernel.blocks, waves, rest,
+                lines * k * value, product.compulsory_bytes, operands, value,
             ))  # fmt: skip
         tall, wide, deep, steps, stages, together, *others = np.array(columns, np.float64).T
         waves_, rest_, streamed, must, operands_, value_bytes = others
@@ -258,12 +259,13 @@ def nanoseconds(constants: Constants, cases: Cases, chip: Chip) -> Floats:
     return np.asarray(constants.launch + total * (1 + constants.throttle * total / (total + _THROTTLED_NS)))
 
 
-def modelled_seconds(product: Gemm, kernels: Sequence[Kernel], chip: Chip) -> Floats:
+def modelled_seconds(product: Workload, kernels: Sequence[Kernel], chip: Chip) -> Floats:
     """Modelled seconds of each configuration of a product, of a launch by itself.
 
     Parameters
     ----------
-    product : Gemm
+    product : Workload
+        With dimensions m, n and k.
     kernels : sequence of Kernel
         Each fits an SM.
     chip : Chip
@@ -277,6 +279,7 @@ def modelled_seconds(product: Gemm, kernels: Sequence[Kernel], chip: Chip) -> Fl
     >>> from pebble.models.machine import load_machine
     >>> chip = Chip.of(load_machine("h200"), "bf16")
     >>> wide = [Kernel(TileShape(64, 256, 64), 4, 4, group, 1) for group in (1, 16)]
+    >>> from pebble.workloads import Gemm
     >>> row, grouped = modelled_seconds(Gemm(1088, 5568, 1728), wide, chip)  # 59.2 and 47.5 us on an H200
     >>> bool(grouped < row)
     True
@@ -316,7 +319,7 @@ def chosen(kernels: Sequence[Kernel], seconds: Sequence[float] | Floats, most: i
     --------
     >>> kernels = [Kernel(TileShape(bm, 128, 64), stages, 8, 8, 1) for bm in (128, 256) for stages in (3, 4)]
     >>> chosen(kernels, [1.0, 1.01, 1.02, 1.03], 2)
-    [0, 2]
+    [0, 3]
     """
     if not kernels:
         return []

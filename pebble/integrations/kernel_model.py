@@ -22,7 +22,6 @@ from pebble.timing.power import power_of
 from pebble.timing.sustained import Rates, sustained_rates
 from pebble.tuning.advisors.coarse import coarse_seconds, quick_look
 from pebble.units import ceil_div
-from pebble.workloads import Gemm
 from pebble.workloads.workload import Workload
 
 LOG = logging.getLogger("pebble")
@@ -113,8 +112,7 @@ class KernelTimes:
 
     Examples
     --------
-    >>> from pebble.workloads import Gemm
-    >>> times = KernelTimes("h100-sxm5-80gb", Gemm(4096, 4096, 4096))
+    >>>     >>> times = KernelTimes("h100-sxm5-80gb", Gemm(4096, 4096, 4096))
     >>> wide, narrow = (Launch(TileShape(128, n, 64), 3, 8, "grouped-8") for n in (256, 64))
     >>> times.seconds(wide) < times.seconds(narrow)
     True
@@ -150,7 +148,7 @@ class KernelTimes:
     @cached_property
     def chip(self) -> Chip | None:
         """Where the workload is a product and the chip is one on which kernels of a block a tile were measured."""
-        return Chip.of(self.machine, self.workload.dtype) if type(self.workload) is Gemm else None
+        return Chip.of(self.machine, self.workload.dtype) if self.family.one_product else None
 
     def fitting(self, launch: Launch) -> int:
         """Blocks that an SM can hold at once."""
@@ -179,7 +177,6 @@ class KernelTimes:
         Of a product on Hopper by `pebble.integrations.block_a_tile`. Cost: 1 to 3 ms.
         """
         if self.chip is not None and (kernel := self._kernel(launch)) is not None:
-            assert isinstance(self.workload, Gemm)
             return float(modelled_seconds(self.workload, [kernel], self.chip)[0]) if kernel.blocks else math.inf
         blocks = self.at_once(launch)
         if self.family.space is None or not blocks:
@@ -205,7 +202,7 @@ class KernelTimes:
         is known less well than what its order moves. Of equal times those with more bytes on the way come first. What
         is slower than ``most`` others at a glance is not looked at again.
         """
-        if self.chip is not None and isinstance(self.workload, Gemm):
+        if self.chip is not None:
             kernels = [self._kernel(launch) for launch in launches]
             if None not in kernels:
                 places = [i for i, kernel in enumerate(kernels) if kernel is not None and kernel.blocks]

@@ -201,8 +201,8 @@ class ScaledFfn(Formatted, Network):
 
     Examples
     --------
-    >>> ScaledFfn(2, 32, 3, dtype_x="mxfp8", dtype_w="mxfp4").compulsory_bytes  # X, W1, W2 of 32 rows, Y
-    325
+    >>> ScaledFfn(2, 32, 3, dtype_x="mxfp8", dtype_w="mxfp4").compulsory_bytes  # 66 of X, 51, 96 (rows along k), 128
+    341
     """
 
     FAMILY = "scaled-ffn"
