@@ -112,7 +112,8 @@ class KernelTimes:
 
     Examples
     --------
-    >>>     >>> times = KernelTimes("h100-sxm5-80gb", Gemm(4096, 4096, 4096))
+    >>> from pebble.workloads import Gemm
+    >>> times = KernelTimes("h100-sxm5-80gb", Gemm(4096, 4096, 4096))
     >>> wide, narrow = (Launch(TileShape(128, n, 64), 3, 8, "grouped-8") for n in (256, 64))
     >>> times.seconds(wide) < times.seconds(narrow)
     True
