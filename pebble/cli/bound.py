@@ -26,6 +26,7 @@ from typing import TYPE_CHECKING, Any
 
 from pebble.api.traffic import bound
 from pebble.bounds import LowerBound, WeightedBound
+from pebble.bounds.cases_bound import THEOREM as BY_CASES
 from pebble.cli import _output
 from pebble.cli._arguments import (
     add_accumulate_argument,
@@ -69,7 +70,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--cases",
         metavar="N",
-        help="ffn, attention: tell N cases of the segments' shares apart, for a higher bound; try 400, some minutes",
+        help="ffn, attention, layers: tell N cases of segments' shares apart, for a higher bound; 400 take minutes",
     )
     parser.add_argument("--certificate", metavar="FILE", help="write the proof, for `pebble verify`")
     add_buffer_arguments(parser)
@@ -149,6 +150,12 @@ def _print(result: Bound, explain: bool) -> None:
         _short(result)
 
 
+def _without_cases(result: Bound) -> str:
+    """Where cases were asked for and prove no more, words that say so."""
+    used = not result.cases or BY_CASES.name in str(result.lower.theorem)
+    return "" if used else f"; up to {result.cases:,} cases prove no more"
+
+
 def _short(result: Bound) -> None:
     """The bound, the best schedule known, the gap, and the least time, a line each."""
     document, capacity, say = result.document(), result.capacity, _output.say
@@ -162,7 +169,7 @@ def _short(result: Bound) -> None:
     helps = family_of(result.workload).recompute_helps
     game = f", recomputation {document['recompute']}" if helps else ""
     say(f"lower bound  {_counted(result.lower, lower)} ({lower['method']}): no schedule moves less")
-    say(f"proof        {result.lower.theorem.short}{game}")
+    say(f"proof        {result.lower.theorem.short}{game}{_without_cases(result)}")
     if upper is None:
         say("upper bound  none: no schedule of ours covers this case")
     else:
@@ -222,7 +229,7 @@ def _explain(result: Bound) -> None:
         f"{f', {segments:,} segments' if segments > 1 else ''}): no schedule moves less"
         f"{game}"
     )
-    say(f"proof        {result.lower.theorem}")
+    say(f"proof        {result.lower.theorem}{_without_cases(result)}")
     if upper is not None:
         say(
             f"upper bound  {upper['elements']:,} elements, {format_bytes(upper['bytes'])} ({upper['schedule']}): "

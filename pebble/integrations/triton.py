@@ -11,18 +11,18 @@
     def matmul_kernel(...):
 
 `prune` keeps the few configurations of least modelled time; `perf_model` gives the time itself, for ``perf_model`` with
-a ``top_k`` of your own. A GPU, data type or shape that the model does not know leaves all configurations in place.
+a ``top_k`` of your own. All stay in place where the model does not know the data type, the shape or the GPU in use.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from math import ceil
+from math import ceil, inf
 from typing import Any, Protocol, TypeVar
 
 from pebble.errors import InputError, PebbleError
-from pebble.integrations.kernel_model import LOG, KernelTimes, Launch, dtype_of, fastest_launches, present_gpu
+from pebble.integrations.kernel_model import DTYPES, LOG, KernelTimes, Launch, dtype_of, fastest_launches, present_gpu
 from pebble.models.machine import load_machine
 from pebble.schedules.tile import TileShape
 from pebble.workloads import Attention, Gemm
@@ -118,7 +118,7 @@ def perf_model(
     gpu : str, optional
         As ``pebble machines`` lists it; by default the one that PyTorch sees.
     dtype : str, optional
-        bf16, fp16, fp32 or fp8; by default that of the first tensor among the arguments.
+        bf16, fp16, fp32 or fp8, or PyTorch's word; by default that of the first tensor among the arguments.
 
     Returns
     -------
@@ -163,7 +163,7 @@ def prune(
     -------
     callable
         From Triton's list of configurations and named arguments to those that are compiled and timed: all of them where
-        the model does not know the GPU, the data type or the shape.
+        the model does not know the GPU that PyTorch sees, the data type or the shape; else none that an SM cannot hold.
 
     Raises
     ------
@@ -172,15 +172,17 @@ def prune(
     UnknownNameError
         No such GPU.
     """
-    if not keep > 0:
-        raise InputError(f"keep: got {keep}, expected a share such as 0.05, or a number of configurations such as 4.")
+    if isinstance(keep, bool) or not isinstance(keep, int | float) or not 0 < keep < inf:
+        raise InputError(f"keep: got {keep!r}, expected a share such as 0.05, or a number of configurations such as 4.")
     sku = None if gpu is None else load_machine(gpu).sku
 
     def pruned(configs: list[C], named_args: Values, **others: Any) -> list[C]:
+        if not configs:
+            return configs
         values = {**named_args, **others}
         most = round(keep) if keep >= 1 else max(2, ceil(keep * len(configs)))
         result = _read(kernel, sku, dtype, [{**values, **_parameters(config)} for config in configs])
-        best = None if result is None else fastest_launches(*result, most)
+        best = None if result is None else fastest_launches(*result, most)  # may drop what an SM cannot hold
         return [configs[i] for i in best] if best else configs
 
     return pruned
@@ -195,7 +197,7 @@ def _read(
 ) -> tuple[str, Workload, list[Launch]] | None:
     """GPU, workload and launches; None with a line in the log where they are not understood."""
     try:
-        gpu, kind = sku or present_gpu(), dtype or dtype_of(choices[0])
+        gpu, kind = sku or present_gpu(), DTYPES.get(dtype, dtype) if dtype else dtype_of(choices[0])
         if gpu is None or kind is None:
             return None
         return gpu, kernel.workload(choices[0], kind), [kernel.launch(values) for values in choices]

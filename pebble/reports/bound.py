@@ -294,7 +294,7 @@ def bound_workload(
     sums = check_time_options(target.machine, accumulator, energy)
     most = 0 if cases is None else whole("--cases", cases, 0, MAX_CASES)
     if most and not (family.chained or family.part_kernels(workload)):
-        refuse(f"a {family.name}", {"cases": cases})
+        refuse(family.name, {"cases": cases})
     capacity = memory_of(target, workload)
     others: list[Capacity] = []
     processors = 1

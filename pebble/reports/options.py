@@ -26,7 +26,7 @@ MEANING: Mapping[str, str] = {
     "sms": "a workload that runs on SMs",
     "recompute": "a workload (of a DAG --variant says it)",
     "accumulators": _MEMORY,
-    "cases": "the boundary to DRAM of an ffn, attention or layer",
+    "cases": "ffn, attention or a layer, between DRAM and one memory",
     "accumulator": "a workload on a GPU and the boundary to DRAM, of which time is told",
     "energy": "the boundary to DRAM of a workload on a GPU, or `compare`, of which energy is told",
     "level": _A_WORKLOAD,

@@ -297,6 +297,7 @@ class Solution(Report):
         if result.buffers != SINGLE:
             document |= {**memories_document(result.buffers), **self.memory.to_json(), "per_sm": None}
             document |= {} if self.split is None else {"split": self.split}
+            document |= {} if self.most_tasks is None else {"tasks_per_sm": self.most_tasks}
             if result.pebbling is not None:
                 each = [sm.to_json() for sm in play(self.game, result.pebbling).per_sm]
                 document["per_sm"] = {key: [sm[key] for sm in each] for key in each[0]}
@@ -437,4 +438,5 @@ def solve_game(
         most_tasks_per_sm=most,
     )
     label = label if rules.split is None else f"{label}, products on {rules.split} SMs"
+    label = label if most is None else f"{label}, at most {most} tasks an SM"
     return Solution(label, game, size, result, memory, most, rules.split)

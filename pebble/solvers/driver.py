@@ -114,12 +114,13 @@ def solve(
     check_capacity(game, size)
     best = Incumbent(problem, clock.seconds, clock.stop, clock.started)
     if known.lower_bound:
-        best.raise_lower(-int(-known.lower_bound * best.unit // 1), "given bound")
+        best.raise_lower(-int(-known.lower_bound * best.unit // 1), "known bound")
     best.details["solver"] = solver
     reason = _run_to_the_limit(run, best, progress, known)
     used = str(best.details.pop("solver"))
     if reason == "proved optimal" and used not in best.upper_from and not any(used in name for name in best.proof):
-        reason = f"proved optimal by {' and '.join(best.proof)} and {best.upper_from}, without {used}"
+        unused = "" if used == "heuristic" else f", without {used}"
+        reason = f"proved optimal by {' and '.join((*best.proof, best.upper_from))}{unused}"
     result = best.result(used, reason)
     return result if played == memories else _at_first_sm(result, capacity, memories)
 
@@ -163,7 +164,7 @@ def _run_to_the_limit(
             if pebbling is not None:  # one memory needs no number
                 several, several_played = best.problem.buffers.memories > 1, pebbling.buffers.memories > 1
                 moves = pebbling.moves if several_played else at_sm(pebbling.moves, 0 if several else None)
-                best.offer(moves, "given pebbling")
+                best.offer(moves, "known schedule")
             outcome.append(run(best))
         except BaseException as error:  # re-raised below, in the caller's thread
             outcome.append(error)
@@ -203,5 +204,5 @@ def _run_to_the_limit(
     if best.stop.is_set():
         return "interrupted"
     if late or best.seconds_left == 0 or outcome[0] == "stopped":  # a solver leaves a moment before its time is up
-        return f"time limit of {best.deadline - best.started:g} s"
+        return f"time limit of {best.time_limit:g} s"
     return str(outcome[0])

@@ -111,7 +111,7 @@ class Incumbent:
         self.within = within  # the one that waits for this one
         self.unit = problem.buffers.omega.denominator
         self.started = time.monotonic() if started is None else started
-        self.deadline = self.started + time_limit
+        self.time_limit, self.deadline = time_limit, self.started + time_limit
         self.stop = stop or threading.Event()
         self.lower = 0
         self.upper: int | None = None

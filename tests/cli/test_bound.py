@@ -178,3 +178,11 @@ def test_partial_sums_in_fp32_are_told(capsys: pytest.CaptureFixture[str], tmp_p
     for command in ("compare", "prove"):
         assert main([command, *words[1:-1], "fp16"]) == 2
         assert "did you mean fp32" in capsys.readouterr().err
+
+
+def test_cases_that_prove_no_more_are_named(capsys: pytest.CaptureFixture[str]) -> None:
+    asked = ["bound", "ffn", "--tokens", "1024", "--d-model", "1024", "--hidden", "2048", "--cases", "4", "--cache"]
+    for size, words in (("1MiB", "Theorem 10, proved on paper, recomputation forbidden; up to 4 cases prove no more"),
+                        ("2MiB", "Theorem 15, proved on paper, recomputation forbidden upper")):  # fmt: skip
+        assert main([*asked, size]) == 0
+        assert words in " ".join(capsys.readouterr().out.split())

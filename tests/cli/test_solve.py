@@ -11,6 +11,7 @@ from pebble.cli import main
 from pebble.families import build_dag
 from pebble.game import Move, Pebbling
 from pebble.game.referee import replay
+from pebble.solvers import search
 
 GEMM_223 = ["solve", "gemm", "-m", "2", "-n", "2", "-k", "3", "--capacity"]
 GEMM_333 = ["solve", "gemm", "-m", "3", "-n", "3", "-k", "3", "--capacity", "6"]
@@ -87,3 +88,23 @@ def test_no_sm_is_left_out_of_a_timeline(columns: str, monkeypatch: pytest.Monke
     text = _timeline([["load X[0,0] W1[0,0]; H[0,0]+=X[0,0]*W1[0,0]", ""], ["act", "copy from 0: H[0,0]; act"]], 2)
     assert all(word in text for word in ("SM 0", "SM 1", "act", "copy from 0"))
     assert max(map(len, text.splitlines())) <= int(columns)
+
+
+def test_a_limit_of_tasks_stands_beside_the_game(capsys: pytest.CaptureFixture[str]) -> None:
+    asked = ["solve", "gemm", "-m", "2", "-n", "2", "-k", "2", "--capacity", "4", "--sms", "2", "--buffers", "sm-local"]
+    assert main([*asked, "--balanced"]) == 0
+    told = capsys.readouterr().out
+    assert "at most 4 tasks an SM" in told and "without heuristic" not in told
+    assert main([*asked, "--tasks-per-sm", "5", "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["tasks_per_sm"] == 5
+    assert main(asked) == 0
+    assert "tasks an SM" not in capsys.readouterr().out
+
+
+def test_the_limit_named_is_the_one_given(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    monkeypatch.setattr(search, "_compiled", set())  # loops are compiled, or read, outside of the limit
+    game = "gemm -m 3 -n 3 -k 3 --capacity 5 --sms 2 --buffers connected --omega 1/4"
+    hard = ["solve", *game.split(), "--time-limit", "1"]
+    assert main(hard) == 0
+    told = capsys.readouterr().out
+    assert "time limit of 1 s" in told

@@ -91,3 +91,13 @@ def test_triton_itself_compiles_only_what_is_kept() -> None:
     assert len(tuner.prune_configs({})) == 3
     tuner.early_config_prune, tuner.perf_model, tuner.configs_top_k = None, perf_model(gemm(), "h100", "bf16"), 2
     assert len(tuner.prune_configs({})) == 2
+
+
+def test_what_is_asked_of_pruning_is_looked_at() -> None:
+    for keep in (0, -1, float("inf"), "x", None, True):
+        with pytest.raises(InputError, match="keep: got"):
+            prune(gemm(), keep=keep)  # type: ignore[arg-type]
+    assert prune(gemm(), gpu="h100", dtype="bf16")([], SHAPE) == []
+    configs = space(Config)
+    theirs = prune(gemm(), gpu="h100", dtype="float16")(configs, SHAPE)
+    assert theirs == prune(gemm(), gpu="h100", dtype="fp16")(configs, SHAPE) != configs

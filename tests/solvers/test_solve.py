@@ -142,7 +142,7 @@ def test_what_no_solver_plays_is_said():
 
 
 def test_a_bound_above_a_pebbling_is_a_disagreement():
-    with pytest.raises(SolverDisagreementError, match="given bound"):
+    with pytest.raises(SolverDisagreementError, match="known bound"):
         solve(gemm(2, 2, 2), 4, known=Known(lower_bound=15))
 
 
