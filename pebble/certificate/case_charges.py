@@ -148,7 +148,7 @@ class Products:
 def _solve(rates: list[tuple[float, float]], length: int) -> tuple[float, list[float]]:
     """About the theta at which parts add up to a line, and the parts, scaled to do so."""
     theta, wanted = min(a + mu * (1 + log(length)) for mu, a in rates), log(length)
-    shares = [1.0]
+    shares: list[float] = [1]
     for _ in range(_STEPS):
         powers = [(theta - a) / mu - 1 for mu, a in rates]
         most = max(powers)
@@ -297,10 +297,12 @@ def _meet(cells: Cells, t: int, one: Touched, other: Touched) -> tuple[int, int,
         (cells.first, one[:-1], of["first"][t] / _UNIT, of["cells"][t] / _UNIT),
         (cells.second, other[1:], of["second"][t] / _UNIT, of["again"][t] / _UNIT),
     )
-    low, high = -20.0, 1 + log(cells.first.length + cells.second.length)
-    thetas = [0.0, 0.0]
+    low: float = -20
+    high = 1 + log(cells.first.length + cells.second.length)
+    thetas: list[float] = [0, 0]
     for _ in range(_HALVES):
-        z, there = (low + high) / 2, 0.0
+        there: float = 0
+        z = (low + high) / 2
         for number, (products, others, mu, a) in enumerate(kinds):
             rates = [*(products.rough[s] for s in others), (mu, a + both * z)]
             thetas[number], parts = _solve(rates, products.length)

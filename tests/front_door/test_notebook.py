@@ -39,6 +39,7 @@ OF_A_COMMAND = {  # what is of a screen or a file there, or the argument of a re
     "proof_log", "require_optimal", "all", "explain", "save", "name", "workload", "dag", "moves", "schedule", "tile",
     "format", "latex", "top", "save_pinned", "tokens", "model", "file", "files", "certificate_file", "cert",
     "report",  # a page, which `pebble.report` makes of a document
+    "badge",  # a file of one number of the answer
     "tensor_parallel",  # of a model's experts, which `pebble.integrations.moe` has
 }  # fmt: skip
 SAME = {"accumulate": "accumulators", "offset": "offset_bytes", "bytes": "value_bytes"}
