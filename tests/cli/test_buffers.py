@@ -180,7 +180,6 @@ def test_solve(capsys: pytest.CaptureFixture[str]) -> None:
         (("--buffers", "sm-local", "--split", "2:x"), 2, "whole number"),
         (("--buffers", "sm-local", "--split", "9:9"), 2, "at most 16"),
         (("--buffers", "sm-local", "--split", "2:1", "--sms", "2"), 2, "--sms 3"),
-        (("--buffers", "sm-local", "--split", "1:1", "--certificate", "c.json"), 2, "any SM"),
     ],
 )
 def test_solve_mistakes(capsys, arguments, code, words) -> None:
