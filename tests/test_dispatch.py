@@ -82,7 +82,7 @@ THEOREMS = {
     "11": (("projections",), 5),
     "12": (("visits", "visit_search"), 6),
     "14": (("middle",), 2),
-    "15": (("cases",), 11),
+    "15": (("cases",), 12),
 }
 
 
