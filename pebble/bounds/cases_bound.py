@@ -7,11 +7,11 @@ from dataclasses import dataclass
 from typing import Any
 
 from pebble.bounds.cases import Parting, Prices, Tree
-from pebble.bounds.lagrangian import LagrangianChain
+from pebble.bounds.lagrangian_bound import ChainBound
 from pebble.bounds.line_search import GATED
 from pebble.bounds.numbers import number
-from pebble.bounds.proofs import InWidths, Theorem
-from pebble.workloads.widths import ALIKE, Widths
+from pebble.bounds.proofs import Theorem
+from pebble.workloads.widths import ALIKE
 
 THEOREM = Theorem("Theorem 15", "pebble.bounds.cases")
 METHOD = "line accounting by cases"
@@ -19,28 +19,17 @@ METHOD_IN_BYTES = "line accounting by cases in bytes"
 
 
 @dataclass(frozen=True)
-class CasesBound(InWidths):
+class CasesBound(ChainBound):
     """Theorem 15 on an instance."""
 
     METHODS = (METHOD, METHOD_IN_BYTES)
     rank = 5
 
-    problem: LagrangianChain
     capacity: int  #: S, in units of the widths, as all that follows
     sizes: tuple[int, ...]  #: products of each segment
     tree: Tree  #: its cases, and the prices of each
     elements: int  #: moved at least
     theorem: Theorem = THEOREM  #: what it rests on
-
-    @property
-    def widths(self) -> Widths:
-        """What its values take."""
-        return self.problem.widths
-
-    @property
-    def products(self) -> int:
-        """Multiply-adds."""
-        return self.problem.work
 
     @property
     def segments(self) -> int:
@@ -51,11 +40,6 @@ class CasesBound(InWidths):
     def cases(self) -> int:
         """How many there are."""
         return sum(isinstance(node, Prices) for node in self.tree)
-
-    @property
-    def form(self) -> str:
-        """Which of the workload's boxes it is about."""
-        return self.problem.form
 
     def to_json(self) -> dict[str, Any]:
         """Plain data for ``--json``."""

@@ -21,19 +21,10 @@ _KEYS = ("A", "B", "cells", "D", "Y", "cells again")
 
 
 @dataclass(frozen=True)
-class LagrangianBound(InWidths):
-    """Theorem 10 on an instance."""
-
-    METHODS = (METHOD, METHOD_IN_BYTES)
-    rank = 3
+class ChainBound(InWidths):
+    """What is proved of two products in a row."""
 
     problem: LagrangianChain
-    capacity: int  #: S, in units of the widths, as all that follows
-    segments: int  #: h
-    kinds: tuple[Multipliers, ...]
-    shares: Shares
-    elements: int  #: moved at least
-    theorem: Theorem = THEOREM  #: what it rests on
 
     @property
     def widths(self) -> Widths:
@@ -49,6 +40,21 @@ class LagrangianBound(InWidths):
     def form(self) -> str:
         """Which of the workload's boxes it is about."""
         return self.problem.form
+
+
+@dataclass(frozen=True)
+class LagrangianBound(ChainBound):
+    """Theorem 10 on an instance."""
+
+    METHODS = (METHOD, METHOD_IN_BYTES)
+    rank = 3
+
+    capacity: int  #: S, in units of the widths, as all that follows
+    segments: int  #: h
+    kinds: tuple[Multipliers, ...]
+    shares: Shares
+    elements: int  #: moved at least
+    theorem: Theorem = THEOREM  #: what it rests on
 
     def to_json(self) -> dict[str, Any]:
         """Plain data for ``--json``."""
