@@ -28,6 +28,12 @@ class Costs:
         """Of the bands that fit."""
         return min(limit.highest(rule) for limit in self.limits)
 
+    @property
+    def beyond(self) -> int:
+        """What the bands of a plan cost together beyond what it moves: the first loads no Y, the last stores it complete."""
+        chain, moves = self.chain, self.memory.cost
+        return 0 if self.side == "rows" else (2 * moves.partial - moves.written) * chain.m * chain.l
+
     def jumps(self, rule: str) -> FloatArray:
         """Extents at which one block fewer just fits."""
         return np.concatenate([limit.jumps(rule) for limit in self.limits])

@@ -144,8 +144,9 @@ def _plans(chain: Chain, side: str, memory: FastMemory, rule: str, below: float)
     near = (_ROUGH if small else _NEAR) * below
     cuts: dict[tuple[tuple[str, int, int], ...], None] = {}
     for less in memory.smaller(_BELOW if small else 1):  # what fits less memory fits more
-        looks = _looks_best(Costs(chain, side, less), rules, extent, _LOOK_AT_SMALL if small else _LOOK_CLOSELY)
-        cuts |= dict.fromkeys(tuple(cut) for about, cut in looks if about < near or below == np.inf)
+        costs = Costs(chain, side, less)
+        looks = _looks_best(costs, rules, extent, _LOOK_AT_SMALL if small else _LOOK_CLOSELY)
+        cuts |= dict.fromkeys(tuple(cut) for about, cut in looks if about - costs.beyond < near or below == np.inf)
     results: list[tuple[int, int, ChainPlan, Cut]] = []
     for cut in map(list, cuts):
         if plan := built(chain, side, memory, cut):

@@ -22,7 +22,7 @@ from pebble.schedules.explicit.fused import REMAINDER, FusedSchedule
 from pebble.schedules.explicit.gemm import BandedProduct, GateAndUp
 from pebble.schedules.explicit.gemm_search import best_gemm_schedule
 from pebble.workloads import Attention, Ffn, Gemm
-from pebble.workloads.widths import FastMemory
+from pebble.workloads.widths import ALIKE, FastMemory, Widths
 from tests.rooms import in_values
 from tests.schedules.fused_replay import replay
 from tests.schedules.test_explicit_gemm import bands
@@ -219,3 +219,16 @@ def test_too_small() -> None:
         in_values(best_ffn_schedule, Ffn(2, 2, 2), 2)
     with pytest.raises(InfeasibleError, match="at least 3"):
         best_chain_plan(Chain(2, 2, 2, 2), SIDES[0], FastMemory.of_values(2))
+
+
+@pytest.mark.parametrize("widths", [ALIKE, Widths(2, 4, 4, 2)], ids=["values", "fp32 sums"])
+def test_weights_stay_where_tokens_are_many(widths: Widths) -> None:
+    """Two bands of H whose weights stay, A twice and Y spilled once: panels of rows do not hide them."""
+    ffn, memory = Ffn(131072, 4096, 14336), FastMemory(60817408 * widths.read, widths)
+    best, stay = best_ffn_schedule(ffn, memory), best_chain_plan(ffn_chain(ffn), "hidden", memory)
+    panels = best_chain_plan(ffn_chain(ffn), "rows", memory)
+    assert best is not None and stay is not None and panels is not None
+    assert best.bytes <= stay.bytes < 0.96 * panels.bytes
+    weights, once = widths.read * 2 * 4096 * 14336, 131072 * 4096
+    whole = weights + once * (2 * widths.read + 2 * widths.partial + widths.written)
+    assert 0.995 * whole < stay.bytes <= whole  # the second band finds a little of the first
