@@ -57,14 +57,6 @@ def tables() -> dict[str, TileTable]:
         "added-cut-rest": named_table(
             Gemm(90, 300, 900, dtype="fp16", accumulate=True), parse_order("row"), Launch(TileShape(32, 128, 16), 4)
         ),
-        "low-rest": named_table(
-            Gemm(414, 160, 64, dtype="fp16"), parse_order("row+sawtooth"), Launch(TileShape(128, 32, 16), 4)
-        ),
-        "added-low-groups": named_table(
-            GroupedGemm((150, 128, 40, 300), 160, 64, dtype="fp16", accumulate=True),
-            parse_order("row"),
-            Launch(TileShape(128, 32, 16), 5),
-        ),
         "decode": named_table(
             Attention(1, 700, 32, heads=8, kv_heads=2, batch=2, dtype="fp16"),
             parse_attention_schedule("fa2"),

@@ -78,6 +78,14 @@ def in_runs(slots, programs, least):
     return pieces.to(torch.int32).contiguous(), torch.searchsorted(first, cuts).to(torch.int32)
 
 
+def with_first(pieces, begins):
+    """The pieces, and 16 numbers for each program: where its pieces begin and end, and its first piece: one read."""
+    mine = torch.zeros(len(begins) - 1, 16, dtype=torch.int32)
+    mine[:, 0], mine[:, 1] = begins[:-1], begins[1:]
+    mine[:, 2:11] = pieces[begins[:-1].clamp(max=len(pieces) - 1).long()]
+    return pieces, mine.flatten()
+
+
 def in_slices(slots, programs, least):
     """Pieces as `in_runs`, as many of each tile and of one length: blocks that share operands read them in step."""
     tiles, steps = len(slots), int(slots[0, 4])
@@ -106,48 +114,6 @@ def with_rest(slots, programs, worth, capacity):
     if not fits or steps * (busy - rest) < worth * busy:
         return slots, slots[:0]
     return slots[:-rest], last
-
-
-def heights_of(rows, tile):
-    """The rows that each tile row has, the last one perhaps fewer."""
-    return (rows - torch.arange(0, rows, tile)).clamp(max=tile)
-
-
-def steps_of(slots, rest, programs, worth):
-    """The k steps of the longest program: those of its tiles and of a piece of ``rest``, with ``worth`` for its sum."""
-    if not len(rest):
-        return int(slots[-1, 4]) * -(-len(slots) // programs)
-    busy = programs // len(rest) * len(rest) if 2 * len(rest) <= programs else programs
-    steps = int(rest[-1, 4])
-    return steps * (len(slots) // programs) + steps * len(rest) / busy + worth
-
-
-def low_apart(slots, low, programs, together):
-    """The slots of whole tiles and of low ones, of half the rows; each in its order, whole ones first.
-
-    ``low`` says which are; they are taken as whole ones, too, if all are then done in as many k steps or fewer
-    (``together``). Programs that have fewest steps take the low ones.
-    """
-    steps, whole, half = int(slots[-1, 4]), slots[~low], slots[low]
-    rounds = max(2 * -(-len(whole) // programs), -(-(2 * len(whole) + len(half)) // programs))
-    if len(half) == 0 or len(whole) < programs or steps * rounds >= 2 * together:
-        return slots, slots[:0]
-    return whole, half
-
-
-def after(slots, earlier, programs):
-    """Slots of half the work dealt evenly to programs that have had others: each to the one with the fewest steps."""
-    loads = [[0, program] for program in range(programs)]
-    for program, steps in earlier[:, [10, 4]].tolist():
-        loads[program][0] += 2 * steps
-    heapq.heapify(loads)
-    result = []
-    for steps in slots[:, 4].tolist():
-        load, program = loads[0]
-        heapq.heapreplace(loads, [load + steps, program])
-        result.append(program)
-    wave = torch.arange(len(slots)) // programs
-    return torch.column_stack([slots[:, :9], wave, torch.tensor(result, dtype=torch.int64)])
 
 
 def lists_of(slots, programs, ahead):

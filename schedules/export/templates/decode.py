@@ -12,7 +12,7 @@ import torch.nn.functional as F  # noqa: N812 - its usual name
 import triton
 import triton.language as tl
 from attention import AttentionLaunch, AttentionProblem, _rows
-from dealing import in_runs, parts_of
+from dealing import in_runs, parts_of, with_first
 from hopper_decode import HopperDecodeBuild, HopperDecodeSizes, hopper_decode_kernel
 from kernels import AttentionBuild, _all_there, _k_step, _matrices
 from launch import Waves, described, has_copy_engine, on_hopper, power_of_two
@@ -137,17 +137,19 @@ class DecodeLaunch(AttentionLaunch):
 
         pieces, pitch = in_runs(slots, programs, 1), tensors[-1].stride(0)
         height = power_of_two(rows, 1)
-        at_once = min(MOST_AT_ONCE, power_of_two(-(-len(pieces[0]) // copies), 2), max(1, MOST_SUMS // (height * dv)))
+        most = (MOST_SUMS if height * dv <= MOST_SUMS // 16 else MOST_SUMS // 2) // (height * dv)
+        at_once = min(MOST_AT_ONCE, power_of_two(-(-len(pieces[0]) // copies), 2), max(1, most))
         waves = Waves(tensors, programs, how, self.build, warps=4)
-        if on_hopper() and rows <= 64 and bn * max(d, dv) <= 128**2:
-            waves.stages = min(8, (SHARED - 128 * d) // (2 * bn * (d + dv)))
+        if on_hopper() and bm <= 64 <= min(bn, dv) and bn * max(d, dv) <= 128**2:
+            waves.stages = min(8, (SHARED - 2 * bm * (d + bn)) // (2 * bn * (d + dv)))
             build = HopperDecodeBuild(waves.stages, height, at_once, self.causal)
             sizes = HopperDecodeSizes(rows, self.queries, self.keys, self.value_dim, pitch, self.scale)
 
             def placed(q, k, v, out):
                 q = q.unflatten(1, (self.kv_heads, self.group)).flatten(2, 3)
-                return [_rows(q, 64, d), _rows(k, bn, d), _rows(v, bn, dv), out]
+                return [_rows(q, bm, d), _rows(k, bn, d), _rows(v, bn, dv), out]
 
+            pieces = with_first(*pieces)
             waves.add_pieces(hopper_decode_kernel, pieces, placed, height * (dv + 4), [sizes], build)
             return waves
 

@@ -4,7 +4,7 @@ import torch
 import torch.nn.functional as F  # noqa: N812 - its usual name
 import triton
 import triton.language as tl
-from dealing import heights_of, in_pairs, parts_of
+from dealing import in_pairs, parts_of
 from kernels import ProductBuild, ProductSizes, gemm_kernel
 from launch import Waves, described, one_in_each, random_values, whole_lines
 
@@ -41,27 +41,25 @@ class FfnLaunch:
         def weights(w, bn, turned):
             return w if w is None else described(w, *((bn, bk) if turned else (bk, bn)))
 
-        def up(bm, bn, parts, x, w1, gate, w2, h, y):
+        def up(bn, parts, x, w1, gate, w2, h, y):
             both = [weights(w, bn, up_turned) for w in (w1, gate)]
             return [described(x, bm, bk), *both, described(h, bm, bn // parts), None]
 
-        def down(bm, bn, parts, x, w1, gate, w2, h, y):
+        def down(bn, parts, x, w1, gate, w2, h, y):
             result = described(y, bm, bn // parts)
             return [described(h, bm, bk), weights(w2, bn, down_turned), None, result, None]
 
-        waves, heights = Waves(tensors, programs, how, self.build), heights_of(tokens, bm)
+        waves = Waves(tensors, programs, how, self.build)
         for slots in parts_of(table, programs, alike=(0, 3, 4, 7)):
             product, first, steps, adds = (int(slots[0, column]) for column in (0, 3, 4, 7))
             build = ProductBuild(bm, bk, bn, ADDS=adds == 1, B_TRANSPOSED=self.turned[product])
             if product == 0:
                 build = build._replace(GATED=self.gated, SILU=not self.gated)
-                sizes = [ProductSizes(tokens, hidden, d_model), first, steps]
-                waves.add_product(gemm_kernel, slots, heights, up, sizes, build)
+                waves.add_product(gemm_kernel, slots, up, [ProductSizes(tokens, hidden, d_model), first, steps], build)
                 continue
             if how != "waves" and 2 * bn <= self.build["widths"][1]:  # one product has room for what two had
                 slots, build = in_pairs(slots), build._replace(BN=2 * bn)
-            sizes = [ProductSizes(tokens, d_out, hidden), first, steps]
-            waves.add_product(gemm_kernel, slots, heights, down, sizes, build)
+            waves.add_product(gemm_kernel, slots, down, [ProductSizes(tokens, d_out, hidden), first, steps], build)
         return waves
 
 

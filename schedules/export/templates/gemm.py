@@ -1,7 +1,7 @@
 """C = A B, or C += A B: operands, the launch, the library's own, the float64 check of one value in each 128 x 128."""
 
 import torch
-from dealing import heights_of, parts_of
+from dealing import parts_of
 from kernels import ProductBuild, ProductSizes, gemm_kernel
 from launch import Waves, described, one_in_each, random_values, whole_lines
 
@@ -19,7 +19,7 @@ class GemmLaunch:
         bm, bn, bk = self.tile
         turned = self.turned
 
-        def operands(bm, bn, parts, a, b, out):
+        def operands(bn, parts, a, b, out):
             blocks = (bm, bk), (bk, bn)
             a, b = (
                 described(x, *(block[::-1] if t else block)) for x, block, t in zip((a, b), blocks, turned, strict=True)
@@ -31,8 +31,7 @@ class GemmLaunch:
             first, steps, adds = (int(slots[0, column]) for column in (3, 4, 7))
             adds = adds == 1 or self.accumulates
             build = ProductBuild(bm, bk, bn, ADDS=adds, A_TRANSPOSED=turned[0], B_TRANSPOSED=turned[1])
-            sizes = [ProductSizes(self.m, self.n, self.k), first, steps]
-            waves.add_product(gemm_kernel, slots, heights_of(self.m, bm), operands, sizes, build)
+            waves.add_product(gemm_kernel, slots, operands, [ProductSizes(self.m, self.n, self.k), first, steps], build)
         return waves
 
 

@@ -3,7 +3,7 @@
 from typing import NamedTuple
 
 import torch
-from dealing import heights_of, parts_of
+from dealing import parts_of
 from kernels import ProductBuild, ProductSizes, gemm_kernel
 from launch import Waves, described, one_in_each, random_values, whole_lines
 
@@ -12,13 +12,11 @@ class Groups(NamedTuple):
     """Several products, their A and C one below the other.
 
     ``places`` has three numbers for each tile row: its first row, the end of its product's rows, which product it is.
-    Rows of C are ``pitch`` values apart.
     """
 
     count: int
     places: object
     rows_of_c: object
-    pitch: int
 
 
 class GroupedLaunch:
@@ -35,19 +33,17 @@ class GroupedLaunch:
         for group, height in enumerate(self.groups):
             places += [(row, top + height, group) for row in range(top, top + height, bm)]
             top += height
-        heights = torch.cat([heights_of(height, bm) for height in self.groups])
         where = torch.tensor(places, dtype=torch.int32).to(tensors[0].device)
 
-        def operands(bm, bn, parts, a, b, out):
+        def operands(bn, parts, a, b, out):
             weights, result = described(b, 1, bk, bn), described(out, bm, bn // parts)
-            return [described(a, bm, bk), weights, None, result, Groups(len(self.groups), where, out, out.stride(0))]
+            return [described(a, bm, bk), weights, None, result, Groups(len(self.groups), where, out)]
 
         waves = Waves(tensors, programs, how, self.build)
         for slots in parts_of(table, programs, alike=(3, 4, 7)):
             first, steps, adds = (int(slots[0, column]) for column in (3, 4, 7))
             build = ProductBuild(bm, bk, bn, GROUPED=True, ADDS=adds == 1 or self.accumulates)
-            sizes = [ProductSizes(top, self.n, self.k), first, steps]
-            waves.add_product(gemm_kernel, slots, heights, operands, sizes, build)
+            waves.add_product(gemm_kernel, slots, operands, [ProductSizes(top, self.n, self.k), first, steps], build)
         return waves
 
 

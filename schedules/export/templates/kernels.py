@@ -30,9 +30,8 @@ class ProductSizes(NamedTuple):
 class ProductBuild(NamedTuple):
     """A product's constants: its tile, the parts in which it is stored, and which of its kinds it is.
 
-    ``POLLS``: how often a block that waits asks (0: for ever). Behind its tiles a program takes pieces of others
-    (``CUT``), or tiles of half the rows (``LOW``). ``SILU``: silu(A B); ``GATED``: silu(A G) * (A B). A transposed
-    operand lies in memory as k x m, or n x k.
+    ``POLLS``: how often a block that waits asks (0: for ever). ``CUT``: behind its tiles a program takes pieces of
+    others. ``SILU``: silu(A B); ``GATED``: silu(A G) * (A B). A transposed operand lies in memory as k x m, or n x k.
     """
 
     BM: int
@@ -43,7 +42,6 @@ class ProductBuild(NamedTuple):
     BARRIER: bool = False
     POLLS: int = 0
     CUT: bool = False
-    LOW: bool = False
     ADDS: bool = False
     GROUPED: bool = False
     SILU: bool = False
@@ -162,16 +160,17 @@ def _put(c, row, col, tile, PARTS: tl.constexpr, ADDS: tl.constexpr):
 
 
 @triton.jit
-def _put_rows(c, width, pitch, row, end, col, tile, PARTS: tl.constexpr, ADDS: tl.constexpr):
-    """As `_put` by a pointer, only the rows before ``end``: below are those of another product, or none."""
+def _put_rows(c, width, row, end, col, tile, PARTS: tl.constexpr, ADDS: tl.constexpr):
+    """As `_put`, only the rows before ``end``: below are those of another product."""
     if PARTS > 1:
         HALF: tl.constexpr = tile.shape[1] // 2
         left, right = tl.split(tl.permute(tl.reshape(tile, (tile.shape[0], 2, HALF)), (0, 2, 1)))
-        _put_rows(c, width, pitch, row, end, col, left, PARTS // 2, ADDS)
-        _put_rows(c, width, pitch, row, end, col + HALF, right, PARTS // 2, ADDS)
+        _put_rows(c, width, row, end, col, left, PARTS // 2, ADDS)
+        _put_rows(c, width, row, end, col + HALF, right, PARTS // 2, ADDS)
     else:
+        line: tl.constexpr = 1024 // c.dtype.element_ty.primitive_bitwidth
         rm, rn = row + tl.arange(0, tile.shape[0]), col + tl.arange(0, tile.shape[1])
-        at = c + rm[:, None].to(tl.int64) * pitch + rn[None, :]
+        at = c + rm[:, None].to(tl.int64) * ((width + line - 1) // line * line) + rn[None, :]
         inside = (rm < end)[:, None] & (rn < width)[None, :]
         if ADDS:
             tile += tl.load(at, mask=inside, other=0.0).to(tl.float32)
@@ -247,11 +246,10 @@ def _tile_of(entry, groups, BM: tl.constexpr, BN: tl.constexpr, GROUPED: tl.cons
 
 
 @triton.jit(do_not_specialize=["first", "steps"])
-def gemm_kernel(a, b, more, c, groups, walk, sizes, first, steps, BUILD: tl.constexpr):
+def gemm_kernel(a, b, gate, c, groups, walk, sizes, first, steps, BUILD: tl.constexpr):
     """C = A B, or C += A B over the k steps from ``first`` on, or what `ProductBuild` says.
 
-    Who brings the last piece of a tile that is cut adds them up. ``more`` is the B of a gate, or A in tiles of half the
-    rows.
+    Who brings the last piece of a tile that is cut adds them up.
     """
     BM: tl.constexpr = BUILD.BM
     BN: tl.constexpr = BUILD.BN
@@ -267,7 +265,7 @@ def gemm_kernel(a, b, more, c, groups, walk, sizes, first, steps, BUILD: tl.cons
     a = _operand(a, m, k, BM, BK, TMA, A_TRANSPOSED)
     b = _matrices(b, groups.count, k, n, n, BK, BN, TMA) if GROUPED else _operand(b, k, n, BK, BN, TMA, B_TRANSPOSED)
     if GATED:
-        gate = _operand(more, k, n, BK, BN, TMA, B_TRANSPOSED)
+        gate = _operand(gate, k, n, BK, BN, TMA, B_TRANSPOSED)
     c = _matrix(c, m, n, BM, BN // PARTS, TMA)
     mine = walk.begins + tl.program_id(0)
     count = tl.load(walk.begins + tl.num_programs(0))
@@ -294,27 +292,11 @@ def gemm_kernel(a, b, more, c, groups, walk, sizes, first, steps, BUILD: tl.cons
             if row + BM <= end:
                 _put(c, row, col, acc, PARTS, ADDS)
             else:
-                _put_rows(groups.rows_of_c, n, groups.pitch, row, end, col, acc, PARTS, ADDS)
+                _put_rows(groups.rows_of_c, n, row, end, col, acc, PARTS, ADDS)
         else:
             _put(c, row, col, acc, PARTS, ADDS)
         if BUILD.BARRIER:
             _tick(walk.finished, count)
-    if BUILD.LOW:
-        HALF: tl.constexpr = BM // 2
-        low_a = _operand(more, m, k, HALF, BK, TMA, A_TRANSPOSED)
-        low = walk.low_begins + tl.program_id(0)
-        for at in tl.range(tl.load(low), tl.load(low + 1), flatten=True):
-            entry = walk.low + 6 * at
-            row, col, end, group = _tile_of(entry, groups, BM, BN, GROUPED)
-            start, direction = tl.load(entry + 2), tl.load(entry + 3)
-            acc = tl.zeros((HALF, BN), dtype=tl.float32)
-            for step in range(steps):
-                at_k = _k_step(first, steps, start, direction, step) * BK
-                right = _right(b, group, at_k, col, BK, BN, GROUPED, B_TRANSPOSED)
-                acc = tl.dot(_left(low_a, row, at_k, A_TRANSPOSED), right, acc)
-            if BUILD.SILU:
-                acc = _silu(acc)
-            _put_rows(walk.result, n, walk.pitch, row, end if GROUPED else m, col, acc, PARTS, ADDS)
     if BUILD.CUT:
         WIDTH: tl.constexpr = BN // PARTS
         cut = walk.piece_begins + tl.program_id(0)
@@ -336,7 +318,7 @@ def gemm_kernel(a, b, more, c, groups, walk, sizes, first, steps, BUILD: tl.cons
                     if BUILD.SILU:
                         tile = _silu(tile)
                     if GROUPED:
-                        _put_rows(groups.rows_of_c, n, groups.pitch, row, end, col + part * WIDTH, tile, 1, ADDS)
+                        _put_rows(groups.rows_of_c, n, row, end, col + part * WIDTH, tile, 1, ADDS)
                     else:
                         _put(c, row, col + part * WIDTH, tile, 1, ADDS)
 

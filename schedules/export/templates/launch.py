@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 import torch
 import triton
-from dealing import after, dealt_evenly, in_runs, in_slices, lists_of, low_apart, steps_of, with_narrow_rest, with_rest
+from dealing import dealt_evenly, in_runs, in_slices, lists_of, with_narrow_rest, with_rest
 from triton.tools.tensor_descriptor import TensorDescriptor
 
 SHARED_PER_BLOCK = 1024  # what the driver adds to a block's shared memory
@@ -20,7 +20,6 @@ HOWS = {
 }
 FASTEST = "free"  # of these, by sustained time
 POLLS = 512  # of a block that waits under `even`: waiting is for the cache's sake, so it ends in any case
-LEAST_ROWS = 64  # of a tile: half of them are fewer than a warp group multiplies
 WORTH = 28  # steps of k that a piece's way through memory takes
 
 
@@ -143,8 +142,7 @@ class Walk(NamedTuple):
     """What each program of a launch takes: tiles of six numbers each, and where those of each program begin.
 
     ``finished`` counts tiles. ``pieces`` have nine numbers each (`in_runs`); ``partial`` holds what they found, and
-    ``arrived`` counts those of each tile. ``low`` are tiles of half the rows, which come last; ``result`` is where they
-    are stored, its rows ``pitch`` values apart.
+    ``arrived`` counts those of each tile.
     """
 
     tiles: object = None
@@ -154,16 +152,6 @@ class Walk(NamedTuple):
     piece_begins: object = None
     partial: object = None
     arrived: object = None
-    low: object = None
-    low_begins: object = None
-    result: object = None
-    pitch: object = None
-
-
-def _with_low(operands, bm, bn, parts, low, *tensors):
-    """A product's operands, and A in tiles of half the rows if some are ``low``: then there is no gate."""
-    a, b, more, *others = operands(bm, bn, parts, *tensors)
-    return [a, b, operands(bm // 2, bn, parts, *tensors)[0] if low else more, *others]
 
 
 class Waves:
@@ -183,10 +171,10 @@ class Waves:
         self.launches, self.spills, self.fits, self.resources = [], 0, math.inf, ""
         self.sums, self.counters, self.bound_tensors = 1, 1, None
 
-    def add(self, kernel, slots, operands, sizes, build, waits=False, rest=None, low=None):
+    def add(self, kernel, slots, operands, sizes, build, waits=False, rest=None):
         """One launch more, over some slots: the operands of tensors, what a program takes, then sizes and constants.
 
-        ``rest`` are slots whose k is cut, ``low`` those of tiles of half the rows, for a kernel that takes them.
+        ``rest`` are slots whose k is cut, for a kernel that takes them.
         """
         steps = int(slots[:, 4].min()) if len(slots) else 1
         slots = slots if self.how == "waves" else dealt_evenly(slots, self.programs)
@@ -198,9 +186,6 @@ class Waves:
             pieces, begins = cut(rest, self.programs, self.build["piece"])
             walk, build = walk._replace(pieces=pieces, piece_begins=begins), build._replace(CUT=True)
             sums = len(pieces) * build.BM * build.BN
-        if low is not None and len(low):
-            tiles, begins = lists_of(after(low, slots, self.programs), self.programs, 0)
-            walk, build = walk._replace(low=tiles, low_begins=begins), build._replace(LOW=True)
         self._add(kernel, walk, operands, sums, sizes, build)
 
     def add_pieces(self, kernel, pieces, operands, sums, sizes, build):
@@ -219,39 +204,26 @@ class Waves:
             mine = walk._replace(finished=counters)
             if cut:
                 mine = mine._replace(partial=partial, arrived=counters[1:])
-            placed = operands(*tensors)
-            if walk.low is not None:
-                result = getattr(placed[3], "base", placed[3])
-                mine = mine._replace(result=result, pitch=result.stride(0))
-            return [*placed, mine, *sizes]
+            return [*operands(*tensors), mine, *sizes]
 
         memory = (self.new(torch.float32, 1), self.new(torch.int32, 2))
         self.launches.append((kernel, bound, self.compiled(kernel, bound(self.tensors, *memory), build)))
 
-    def add_product(self, kernel, slots, heights, operands, sizes, build):
-        """A product's launches, over slots of tile rows that have so many rows of the result (``heights``).
-
-        ``operands(bm, bn, parts, *tensors)`` are A, B, the gate, C and the groups in tiles of a size.
-        """
-        rest, low, bm, bn = slots[:0], slots[:0], build.BM, build.BN
+    def add_product(self, kernel, slots, operands, sizes, build):
+        """A product's launches; ``operands(bn, parts, *tensors)`` are those for a width of tiles, and the groups."""
+        rest, bn = slots[:0], build.BN
         build = build._replace(TMA=has_copy_engine(), POLLS=0 if self.how == "waves" else POLLS)
         if self.how != "waves" and self.build.get("piece") and not build.GATED:
-            tile_bytes = 2 * (bm + bn) // 2 * build.BK  # of one step, of a row's or a column's on the mean
-            apart = slots
+            tile_bytes = 2 * (build.BM + bn) // 2 * build.BK  # of one step, of a row's or a column's on the mean
             slots, rest = with_rest(slots, self.programs, WORTH, second_level() // tile_bytes)
-            if bm > LEAST_ROWS:
-                together = steps_of(slots, rest, self.programs, WORTH)
-                apart, low = low_apart(apart, heights[apart[:, 1].long()] <= bm // 2, self.programs, together)
-            if len(low):
-                slots, rest = apart, apart[:0]
         shares = [(slots, 1)]
-        if self.how != "waves" and not len(rest) and not len(low):
+        if self.how != "waves" and not len(rest):
             shares = with_narrow_rest(slots, self.programs, bn // self.build["widths"][0])
         for share, cut in shares:
             parts = max(1, self.build["parts"] * bn // cut // self.build["width"])
-            place = functools.partial(_with_low, operands, bm, bn // cut, parts, len(low) > 0)
+            place = functools.partial(operands, bn // cut, parts)
             shape = build._replace(BN=bn // cut, PARTS=parts)
-            self.add(kernel, share, place, sizes, shape, waits=True, rest=rest, low=low)
+            self.add(kernel, share, place, sizes, shape, waits=True, rest=rest)
 
     def compiled(self, kernel, args, build):
         """The constants with which a kernel fits an SM: fewer stages where shared memory holds no more."""
