@@ -31,8 +31,7 @@ WARP_GROUPS_FROM = 128 * 128  # values of a tile that keep two groups of four wa
 # each before what it imports
 MODULES = (
     "operators", "latent", "decode", "attention", "grouped", "ffn", "gemm", "measuring", "launch", "hopper_decode",
-    "hopper", "kernels",
-    "dealing",
+    "hopper", "kernels", "dealing",
 )  # fmt: skip
 _NAMES = re.compile(r"[A-Za-z_]\w*")
 _LEAST_PIECE = 8  # steps of k of a piece of a tile

@@ -247,6 +247,10 @@ def test_pieces_take_every_step_once_and_programs_get_alike(tmp_path: Path) -> N
             assert {row: sorted(each) for row, each in taken.items()} == {
                 row: list(range(steps)) for row in range(tiles)
             }
+            _, mine = dealing.with_first(pieces, begins)
+            for (a, b), (first, end, *piece) in zip(pairwise(begins.tolist()), mine.view(-1, 16).tolist(), strict=True):
+                assert (first, end) == (a, b)
+                assert a == b or piece[:9] == pieces[a].tolist()
             loads = [int(pieces[a:b, 5].sum()) for a, b in pairwise(begins.tolist())]
             assert max(loads) <= tiles * steps / programs + steps // 2 + least
 
