@@ -11,6 +11,12 @@ least P products,
 
     Q >= h phi + (lambda - 2 - tau l) m f - (h - 1) S.
 
+In bytes an input and any cell of H that is touched count w, an output p' from w_o to p, products of down are charged
+2 sqrt(w p' / e) where p' is not w, segments are cut by work that counts alpha for a product of gate and up and beta for
+one of down, and
+
+    Q >= h phi + (lambda - 2 w - tau l) m f - (p' - w_o) m l - (h - 1) S.
+
 phi is proved on boxes of T and e: in a box, cells count at their least, prices at their least (at the largest T and
 e), and v2 has its largest range, over which the sum is linear up to P and beyond it. A box where this is below phi is
 cut in four. All numbers are whole multiples of powers of two; what is rounded is rounded down.
@@ -22,12 +28,14 @@ from collections.abc import Callable
 from fractions import Fraction
 from itertools import pairwise
 from math import isqrt
-from typing import Any
+from typing import Any, NamedTuple
 
 from .reading import RefusedError, array, fields, fraction, integer
+from .statement import ClaimedWidths
 
 MAX_EDGES = 64
 MAX_BOXES = 150_000
+MAX_WEIGHT = 1000  # of the work of a product
 CELL_BITS = 40  # cells are counted in units of 2^-40
 _MULTIPLIER_BITS = 128
 
@@ -39,28 +47,58 @@ def charge(cells: int, p: int) -> int:
     return (1 << _MULTIPLIER_BITS) // p + (p << (_MULTIPLIER_BITS + CELL_BITS)) // cells
 
 
-def prove_gated(m: int, k: int, f: int, l: int, proof: Any, at: str) -> Fraction:
-    """h phi + (lambda - 2 - tau l) m f, with phi proved.
+class Counted(NamedTuple):
+    """What values and products count, in units of the widths."""
+
+    read: int = 1  #: w
+    output: int = 1  #: p'
+    written: int = 1  #: w_o
+    alpha: int = 1  #: work of a product of gate and up
+    beta: int = 1  #: of one of down
+
+
+def read_counted(widths: ClaimedWidths, proof: Any, at: str) -> Counted:
+    """What a claim in bytes says of them."""
+    unit, (w, _, _, written) = widths.unit, widths.in_units
+    output = integer(proof.get("output_cell_bytes"), f"{at}.output_cell_bytes", widths.written, widths.partial)
+    if output % unit:
+        raise RefusedError(f"{at}.output_cell_bytes", f"it is not a multiple of {unit}")
+    spec = array(proof.get("work_weights"), f"{at}.work_weights", 2, 2)
+    alpha, beta = (integer(x, f"{at}.work_weights[{i}]", 1, MAX_WEIGHT) for i, x in enumerate(spec))
+    return Counted(w, output // unit, written, alpha, beta)
+
+
+def prove_gated(
+    m: int, k: int, f: int, l: int, counted: Counted, proof: Any, at: str, more: tuple[str, ...] = ()
+) -> Fraction:
+    """h phi + (lambda - 2 w - tau l) m f - (p' - w_o) m l, with phi proved.
 
     Parameters
     ----------
     m, k, f, l : int
         X is m x k, Wg and Wu k x f, W2 f x l.
+    counted : Counted
     proof : object
         ``segments``, ``lambda``, ``tau``, ``phi``; ``cells`` and ``gate_cells``: the edges of the first boxes.
+    more : tuple of str
+        What else it has.
     """
-    fields(proof, at, ("theorem", "segments", "lambda", "tau", "phi", "cells", "gate_cells"))
-    h = integer(proof["segments"], f"{at}.segments", 1, m * f * (2 * k + l))
+    fields(proof, at, ("theorem", *more, "segments", "lambda", "tau", "phi", "cells", "gate_cells"))
+    w, output, written, alpha, beta = counted
+    work = m * f * (2 * alpha * k + beta * l)
+    h = integer(proof["segments"], f"{at}.segments", 1, work)
     weight = fraction(proof["lambda"], f"{at}.lambda")
     tau = fraction(proof["tau"], f"{at}.tau", signed=True)
     phi = fraction(proof["phi"], f"{at}.phi")
-    if weight > 1:
-        raise RefusedError(f"{at}.lambda", "it is above 1")
-    products = m * f * (2 * k + l) // h
-    # P <= k T + l e and e <= T
-    t_edges = _edges(proof["cells"], (products << CELL_BITS) // (k + l), 2 * m * f << CELL_BITS, f"{at}.cells")
+    if weight > w:
+        raise RefusedError(f"{at}.lambda", f"it is above {w}")
+    slack = max(alpha, beta) - 1
+    share = max(0, work // h - slack), work // h + 1 + slack
+    # the work is at most alpha k T + beta l e, and e <= T
+    first = (share[0] << CELL_BITS) // (alpha * k + beta * l)
+    t_edges = _edges(proof["cells"], first, 2 * m * f << CELL_BITS, f"{at}.cells")
     e_edges = _edges(proof["gate_cells"], 0, m * f << CELL_BITS, f"{at}.gate_cells")
-    holds = _holds_on(m, k, f, l, products, weight, tau, phi)
+    holds = _holds_on((m, k, f, l), counted, share, weight, tau, phi)
     left = [(*t, *e) for t in pairwise(t_edges) for e in pairwise(e_edges)]
     count = 0
     while left:
@@ -74,7 +112,7 @@ def prove_gated(m: int, k: int, f: int, l: int, proof: Any, at: str) -> Fraction
         if t2 - t1 < 2 and e2 - e1 < 2:
             raise RefusedError(f"{at}.phi", f"a segment may have less, at {t2 >> CELL_BITS} cells")
         left += [(t1, t, e1, e), (t, t2, e1, e), (t1, t, e, e2), (t, t2, e, e2)]
-    return h * phi + (weight - 2 - tau * l) * m * f
+    return h * phi + (weight - 2 * w - tau * l) * m * f - (output - written) * m * l
 
 
 def _edges(value: Any, first: int, last: int, at: str) -> list[int]:
@@ -86,25 +124,43 @@ def _edges(value: Any, first: int, last: int, at: str) -> list[int]:
 
 
 def _holds_on(
-    m: int, k: int, f: int, l: int, products: int, weight: Fraction, tau: Fraction, phi: Fraction
+    chain: tuple[int, int, int, int],
+    counted: Counted,
+    share: tuple[int, int],
+    weight: Fraction,
+    tau: Fraction,
+    phi: Fraction,
 ) -> Callable[[int, int, int, int], bool]:
-    """Whether X - lambda M + tau v2 >= phi for t1 <= T <= t2, e1 <= e <= e2, all sides times their denominators."""
-    work, all_cells = products << CELL_BITS, m * f << CELL_BITS
+    """Whether X - lambda M + tau v2 >= phi for t1 <= T <= t2, e1 <= e <= e2, all sides times their denominators.
+
+    Work and products are counted like cells, in units of 2^-40.
+    """
+    (m, k, f, l), (w, output, _, alpha, beta) = chain, counted
+    (least, most), all_cells = (work << CELL_BITS for work in share), m * f << CELL_BITS
     p1, p2 = min(m, 2 * f), min(m, f)
     n, d = weight.numerator, weight.denominator
-    down = (tau.numerator << _MULTIPLIER_BITS) // tau.denominator
+    tau_bits = (tau.numerator << _MULTIPLIER_BITS) // tau.denominator
+
+    def down(cells: int) -> int:
+        """What a product of down is charged, in units of 2^-128, rounded down."""
+        if output == w:
+            return w * charge(cells, p2)
+        return 2 * isqrt((w * output << 2 * _MULTIPLIER_BITS + CELL_BITS) // cells)
 
     def holds(t1: int, t2: int, e1: int, e2: int) -> bool:
-        low, high = max(0, work - k * t2), min(work + (1 << CELL_BITS), l * e2)
+        low = max(0, least - alpha * k * t2) // beta
+        high = min(-(-most // beta), l * e2)
         if low > high or e1 > t2 or t1 - e2 > all_cells:
             return True  # no segment is like this
         if e2 == 0 or t2 == 0:
             return False
-        first, second = charge(t2, p1), charge(e2, p2) + down
-        ends = (low, high, min(max(work, low), high))
-        charged = min(max(0, work - v) * first + v * second for v in ends)
-        # T - lambda min(e, T - e) is the larger of two linear functions
-        cells = max(d * t1 - n * e2, (d - n) * t1 + n * e1)
+        first, second = w * charge(t2, p1), down(e2) + tau_bits
+        # v1 = (least - beta v2) / alpha or 0: linear in v2 up to where it is 0, and beyond it
+        charged = min(max(0, least - beta * v) * first // alpha + v * second for v in (low, high))
+        if beta * low <= least <= beta * high:
+            charged = min(charged, least * second // beta)
+        # w T - lambda min(e, T - e) is the larger of two linear functions
+        cells = max(d * w * t1 - n * e2, (d * w - n) * t1 + n * e1)
         left = (cells << _MULTIPLIER_BITS) + charged * d
         return left * phi.denominator >= (phi.numerator * d) << (_MULTIPLIER_BITS + CELL_BITS)
 

@@ -11,7 +11,7 @@ from math import ceil
 from typing import Any
 
 from .cases import by_cases
-from .gated import prove_gated
+from .gated import Counted, prove_gated, read_counted
 from .lagrangian_lines import Units, by_multipliers
 from .line_forms import kernel_lines, line_forms
 from .lines import by_lines
@@ -26,7 +26,8 @@ from .visits import by_visits
 REDONE = ("recompute, cut by second products", "recompute, cut by distinct products")
 HANDED_OVER = ("compulsory", "segments", "lines")  # of a product that uses what another computes, or computes for it
 ONE_KERNEL = (*HANDED_OVER, "visits")  # of a product
-IN_BYTES = (*ONE_KERNEL, "passes", "priced lines", "cases of shares")
+CHAIN = ("passes", "priced lines", "cases of shares")
+IN_BYTES = (*ONE_KERNEL, *CHAIN, "tied segments")
 
 
 @dataclass(frozen=True)
@@ -126,9 +127,15 @@ def _in_one_kernel(problem: KernelClaim, at: str) -> tuple[int, int, int, int, i
 
 
 def _gated(problem: KernelClaim, proof: Any, at: str) -> int:
-    total = prove_gated(*chain_of(problem.workload)[:4], proof, at)
+    workload, widths, counted = problem.workload, problem.widths, Counted()
+    more: tuple[str, ...] = ()
+    if problem.kernel is not None or workload.streams != 2 or not workload.separate_operands:
+        raise RefusedError(f"{at}.theorem", "this theorem is about gate, up and down in one kernel")
+    if widths != ALIKE:
+        counted, more = read_counted(widths, proof, at), ("output_cell_bytes", "work_weights")
+    total = prove_gated(*chain_of(workload)[:4], counted, proof, at, more)
     h: int = proof["segments"]
-    return ceil(total - (h - 1) * problem.capacity)
+    return widths.unit * ceil(total - (h - 1) * (problem.capacity // widths.unit))
 
 
 def _projections(problem: KernelClaim, proof: Any, at: str) -> int:
@@ -167,5 +174,5 @@ def fused_theorems(workload: Workload, redo: bool) -> tuple[str, ...]:
     if workload.family in (FFN_BACKWARD, ATTENTION_BACKWARD):
         passes = ("passes",) if workload.family == ATTENTION_BACKWARD else ()
         return ("compulsory", *(() if redo else ("segments", "lines", *passes)))
-    chain = (*IN_BYTES[len(ONE_KERNEL) :], *REDONE) if workload.separate_operands else ()
+    chain = (*CHAIN, *REDONE) if workload.separate_operands else ()
     return (*ONE_KERNEL, *chain, *(("tied segments",) if workload.streams == 2 and not redo else ()))

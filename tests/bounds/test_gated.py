@@ -9,44 +9,56 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pebble.bounds import Chain, GatedBound
-from pebble.bounds.gated import Segment, _cut, _hopes, gated_bound
+from pebble.bounds.gated import gated_bound
+from pebble.bounds.gated_search import Segment, Tied, _cut, _hopes
 from pebble.families import lower_bound
 from pebble.schedules.explicit.ffn import best_ffn_schedule
 from pebble.workloads import Ffn
+from pebble.workloads.widths import FastMemory, Widths
 from tests.rooms import in_values
 
 
-def gated(m: int, k: int, f: int, l: int) -> Chain:
-    return Chain(m, k, f, l, m * f, gated=True)
+def gated(m: int, k: int, f: int, l: int) -> Tied:
+    return Tied(Chain(m, k, f, l, m * f, gated=True))
 
 
-def touched(m: int, k: int, f: int, l: int, t: float, e: float, v1: float, v2: float) -> float:
+def touched(shape: tuple[int, ...], t: float, e: float, v1: float, v2: float, w: int = 1, p: int = 1) -> float:
     """X, written down once more: cells, and the least inputs and outputs under Loomis and Whitney and the floors."""
+    m, _, f, _ = shape
 
-    def spread(v: float, cells: float, p: int) -> float:
-        return v * (2 / cells**0.5 if cells <= p * p else 1 / p + p / cells) if v else 0.0
+    def spread(v: float, cells: float, side: int) -> float:
+        return v * (2 / cells**0.5 if cells <= side * side else 1 / side + side / cells) if v else 0.0
 
-    return t + spread(v1, t, min(m, 2 * f)) + spread(v2, e, min(m, f))
+    down = w * spread(v2, e, min(m, f)) if w == p else 2 * v2 * (w * p / e) ** 0.5 if v2 else 0.0
+    return w * t + w * spread(v1, t, min(m, 2 * f)) + down
+
+
+WIDE = Widths(2, 4, 4, 2)  # bf16, sums in fp32
 
 
 @pytest.mark.parametrize("shape", [(512, 64, 400, 64), (300, 20, 900, 70), (40, 100, 5000, 30), (2000, 8, 60, 90)])
 @pytest.mark.parametrize("segments", [2, 7, 60])
-def test_no_segment_is_below_phi(shape: tuple[int, int, int, int], segments: int) -> None:
+@pytest.mark.parametrize("way", [None, 0, 1, 3], ids=["values", "fp32 sums", "fp32 sums by weight", "narrow outputs"])
+def test_no_segment_is_below_phi(shape: tuple[int, int, int, int], segments: int, way: int | None) -> None:
     m, k, f, l = shape
-    products = m * f * (2 * k + l) // segments
-    segment = Segment(gated(m, k, f, l), segments)
+    tied = gated(m, k, f, l) if way is None else gated(m, k, f, l).weighted(WIDE)[way]
+    w, p, (alpha, beta) = tied.widths.in_units[0], tied.output, tied.weights
+    share = m * f * (2 * alpha * k + beta * l) // segments
+    segment = Segment(tied, segments)
     lam, tau, gain = segment.choose(segments)
     phi = segment.phi(lam, tau)
     assert segments * phi + (lam - tau * l) * m * f <= gain * (1 + 1e-12)
     rng = random.Random(1)
     least = float("inf")
-    for _ in range(20_000):
+    for _ in range(20_000 if way is None else 5000):
         e = m * f * rng.random() ** 3
         t = e + m * f * rng.random() ** 3
-        low, high = max(0.0, products - k * t), min(float(products), l * e)
+        work = share + rng.choice((-1, 1)) * (max(alpha, beta) - 1)
+        low, high = max(0.0, (work - alpha * k * t) / beta), min(work / beta, l * e)
         if low <= high:
             v2 = rng.choice((low, high, rng.uniform(low, high)))
-            value = touched(m, k, f, l, t, e, products - v2, v2) - lam * min(e, t - e) + tau * v2
+            v1 = (work - beta * v2) / alpha
+            value = touched(shape, t, e, v1, v2, w, p) - lam * min(e, t - e) + tau * v2
             least = min(least, value)
     assert phi <= least * (1 + 1e-12)
     t, e = (a.ravel() for a in np.meshgrid(np.geomspace(1, 2 * m * f, 500), np.linspace(0.005, 1, 200)))
@@ -67,6 +79,36 @@ def test_below_schedules_of_small_problems(m: int, k: int, f: int, l: int, capac
     best = in_values(best_ffn_schedule, Ffn(m, k, f, l, gated=True), capacity).elements
     for h, phi, lam, tau in cuts:
         assert h * phi + (lam - 2 - tau * l) * m * f - (h - 1) * capacity <= best + 1e-6
+
+
+@settings(max_examples=20, deadline=None)
+@given(*[st.integers(1, 12)] * 4, st.integers(12, 160), st.sampled_from([(2, 4, 4, 2), (1, 4, 4, 2), (2, 2, 4, 2)]))
+def test_below_schedules_in_bytes(m: int, k: int, f: int, l: int, room: int, widths: tuple[int, int, int, int]) -> None:
+    """Every way to count, on games so small that the multipliers are far from the best."""
+    memory = FastMemory(room, Widths(*widths))
+    schedule = best_ffn_schedule(Ffn(m, k, f, l, gated=True), memory)
+    for tied in gated(m, k, f, l).weighted(memory.widths):
+        for h in (2, 3, 6):
+            if schedule is None or tied.work // h <= tied.slack:
+                continue
+            segment, unit = Segment(tied, h), memory.widths.unit
+            lam, tau, _ = segment.choose(h)
+            weight = Fraction(lam) - Fraction(tau) * l
+            proved = h * segment.phi(lam, tau) + weight * m * f - tied.taken_off - (h - 1) * (room // unit)
+            assert unit * proved <= schedule.bytes + 1e-6
+
+
+@pytest.mark.parametrize(("shape", "room"), [((4096, 64, 1500, 64), 1 << 15), ((3000, 40, 700, 100), 1 << 14)])
+def test_bytes_prove_more_than_values_where_sums_are_wide(shape: tuple[int, int, int, int], room: int) -> None:
+    values = gated_bound(gated(*shape), room // 2, 0)
+    ways = [gated_bound(tied, room // 2, 0) for tied in gated(*shape).weighted(WIDE)]
+    best = max(way.bytes for way in ways if way is not None)
+    assert values is not None and best > 1.03 * 2 * values.elements
+    schedule = best_ffn_schedule(Ffn(*shape, gated=True), FastMemory(room, WIDE))
+    assert schedule is not None and best <= schedule.bytes
+    # no better than the even split, less what outputs are narrower in the end
+    m, k, f, l = shape
+    assert best < 2 * (2**0.5 * (k + l)) ** 2 * m * f / (room // 2)
 
 
 @pytest.mark.parametrize(("k", "capacity"), [(64, 4096), (64, 16_384), (64, 60_000), (16, 2000), (200, 30_000)])

@@ -49,6 +49,7 @@ INSTANCES: dict[str, tuple[Workload, str]] = {
     "ffn, of many segments": (Ffn(300, 20000, 300), "150B"),
     "ffn, gated": (Ffn(300, 200, 500, gated=True), "20KiB"),
     "ffn, gate and up": (Ffn(400, 300, 900, gated=True), "4KiB"),
+    "ffn, gated, tied": (Ffn(4096, 64, 1500, gated=True), "32KiB"),
     "attention": (Attention(32768, 32768, 128), "228KiB"),
     "attention, causal": (Attention(400, 500, 16, heads=4, kv_heads=2, causal=True), "4KiB"),
     "grouped": (GroupedGemm((512, 384, 512), 409, 716), "64KiB"),
