@@ -151,8 +151,9 @@ class AttentionKernel(TableKernel):
     @classmethod
     def exported_tile(cls, workload: Any) -> TileShape | None:
         if cls.exported_template(workload) == "decode":
-            rows = workload.queries * workload.group
-            return TileShape(max(_DECODED_TILE, 1 << (rows - 1).bit_length()), 128, 1)
+            rows, wide = workload.queries * workload.group, max(workload.head_dim, workload.value_dim)
+            keys = 128 if wide <= 32 else max(64, 128**2 >> (wide - 1).bit_length())  # 64 KiB of K and V a step
+            return TileShape(max(_DECODED_TILE, 1 << (rows - 1).bit_length()), keys, 1)
         wide = max(workload.head_dim, workload.value_dim) > 128
         return TileShape(128, 64 if wide else 128, 1) if workload.queries > 64 else None
 

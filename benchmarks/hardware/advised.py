@@ -77,6 +77,15 @@ LAYERS = {
     "decode-d256": "attention --queries 1 --keys 8192 --head-dim 256 --heads 16 --kv-heads 4 --batch 16",
     "decode-10000": "attention --queries 1 --keys 10000 --head-dim 128 --heads 40 --kv-heads 8 --batch 20",
     "decode-64k": "attention --queries 1 --keys 65536 --head-dim 128 --heads 48 --kv-heads 8 --batch 2",
+    # since attention is stored in whole lines, and queries of a decode step are columns
+    "att-1k-full": "attention --queries 1024 --keys 1024 --head-dim 128 --heads 24 --batch 12",
+    "att-2k-causal": "attention --queries 2048 --keys 2048 --head-dim 128 --heads 32 --kv-heads 8 --batch 6 --causal",
+    "att-1k-d64-causal": "attention --queries 1024 --keys 1024 --head-dim 64 --heads 32 --batch 16 --causal",
+    "att-512-causal": "attention --queries 512 --keys 512 --head-dim 128 --heads 32 --batch 32 --causal",
+    "decode-32x4k": "attention --queries 1 --keys 4096 --head-dim 128 --heads 32 --kv-heads 8 --batch 32",
+    "decode-96k": "attention --queries 1 --keys 98304 --head-dim 128 --heads 64 --kv-heads 8",
+    "decode-d64-mha": "attention --queries 1 --keys 8192 --head-dim 64 --heads 24 --batch 8",
+    "decode-12x12000": "attention --queries 1 --keys 12000 --head-dim 128 --heads 48 --kv-heads 8 --batch 12",
 }
 COLUMNS = ("round", "chip", "case", "schedule", "tile", "stages", "sustained_ms", "single_ms", "joules", "dram_bytes")
 MEASURED = ("chip", "date", "case", "error", "milliseconds", "sustained_milliseconds", "library_sustained_milliseconds")

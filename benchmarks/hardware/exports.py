@@ -27,6 +27,8 @@ sys.path.insert(0, str(Path(__file__).parents[2]))
 
 MEASURED = Path(__file__).parent / "exports/measured.csv"
 MODELLED = Path(__file__).parent / "exports/modelled.csv"
+BEFORE = Path(__file__).parent / "exports/attention_before.csv"  # of the kernels of attention until SINCE
+SINCE = "2026-11-28"
 TUNED_ORDERS = Path(__file__).parent / "exports/tuned_orders.csv"
 FAMILIES = ("gemm", "grouped", "ffn", "attention", "decode")
 KINDS = {"sustained": "sustained_milliseconds", "single": "milliseconds", "joules": "joules", "bytes": "bytes"}

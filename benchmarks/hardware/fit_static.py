@@ -2,7 +2,8 @@
 
     python benchmarks/hardware/fit_static.py
 
-Fitted to the layers of ``exports/`` but decode and of ``advised/``, which ran on several cards; these differ by some
+Fitted to the layers of ``exports/`` but decode (attention as in ``attention_before.csv``) and to those of
+``advised/`` until then, which ran on several cards; these differ by some
 per cent. All other constants of power are those of an H200 (``fit_power.py``), the same die with other memory.
 """
 
@@ -57,12 +58,13 @@ class Layer(NamedTuple):
 def _ran() -> Iterator[tuple[Workload, dict[str, str], str]]:
     """Each layer, with its schedule, tile and stages, and the sustained milliseconds that were measured."""
     known = exports.layers()
-    for row in exports.measured(exports.MEASURED, "free"):
+    rows = [row for row in exports.measured(exports.MEASURED, "free") if row["family"] not in ("attention", "decode")]
+    for row in rows + exports.measured(exports.BEFORE, "free"):
         if row["chip"] == CHIP and row["family"] != "decode":
             yield known[row["case"]][2], row, row["sustained_milliseconds"]
     said = {row["case"]: row for row in advised.read("predicted.csv") if row["chip"] == CHIP}
     for row in advised.read("measured.csv"):
-        if row["chip"] == CHIP:
+        if row["chip"] == CHIP and row["date"] < exports.SINCE:
             name, *options = shlex.split(advised.LAYERS[row["case"]])
             workload = pebble.workload(name, **advised.parameters(options))
             yield workload, said[row["case"]], row["sustained_milliseconds"]

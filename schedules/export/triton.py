@@ -30,8 +30,8 @@ _NARROWEST = 64  # columns of a tile of a product's last round
 WARP_GROUPS_FROM = 128 * 128  # values of a tile that keep two groups of four warps busy
 # each before what it imports
 MODULES = (
-    "operators", "latent", "decode", "attention", "grouped", "ffn", "gemm", "measuring", "launch", "hopper", "kernels",
-    "dealing",
+    "operators", "latent", "decode", "attention", "grouped", "ffn", "gemm", "measuring", "launch", "hopper_decode",
+    "hopper", "kernels", "dealing",
 )  # fmt: skip
 _NAMES = re.compile(r"[A-Za-z_]\w*")
 _LEAST_PIECE = 8  # steps of k of a piece of a tile

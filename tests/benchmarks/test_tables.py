@@ -193,15 +193,19 @@ def test_constants_of_exported_attention_are_the_best_on_what_they_were_fitted_t
     used = script.error(fitted_on, steps, softmax)
     for near in ((steps - 1, softmax), (steps + 1, softmax), (steps, softmax - 0.2), (steps, softmax + 0.2)):
         assert used < script.error(fitted_on, *near)
-    checks = [layer.over_measured(steps, softmax)[1] for layer in every if layer not in fitted_on]
+    today = [layer.over_measured(steps, softmax)[1] for layer in every if layer.table.startswith(script.TODAY)]
+    others = [layer for layer in every if layer not in fitted_on and not layer.table.startswith(script.TODAY)]
+    checks = [layer.over_measured(steps, softmax)[1] for layer in others]
     assert len(checks) >= 40 and all(abs(ratio - 1) < 0.07 for ratio in checks)
     page = " ".join((HARDWARE.parents[1] / "docs/time-model.rst").read_text().split())
     assert f"takes {softmax:g} times the energy" in page
     exported = [layer.over_measured(steps, softmax)[1] for layer in every if layer.table == "exports"]
     near = sum(abs(ratio - 1) <= 0.05 for ratio in exported)
     assert (
-        f"Of the {len(exported)} layers in ``exports/`` on both chips the modelled sustained time of {near} is" in page
+        f"Of the {len(exported)} layers in ``exports/`` on both chips the modelled sustained time of {near} was" in page
     )
+    near = sum(abs(ratio - 1) <= 0.05 for ratio in today)
+    assert f"of {len(today)} layers it is within 5 % for {near}, {min(today):.2f} to {max(today):.2f} of it" in page
 
 
 def test_decode_steps_stand_beside_flash_decoding() -> None:

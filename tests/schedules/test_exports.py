@@ -247,6 +247,10 @@ def test_pieces_take_every_step_once_and_programs_get_alike(tmp_path: Path) -> N
             assert {row: sorted(each) for row, each in taken.items()} == {
                 row: list(range(steps)) for row in range(tiles)
             }
+            _, mine = dealing.with_first(pieces, begins)
+            for (a, b), (first, end, *piece) in zip(pairwise(begins.tolist()), mine.view(-1, 16).tolist(), strict=True):
+                assert (first, end) == (a, b)
+                assert a == b or piece[:9] == pieces[a].tolist()
             loads = [int(pieces[a:b, 5].sum()) for a, b in pairwise(begins.tolist())]
             assert max(loads) <= tiles * steps / programs + steps // 2 + least
 
@@ -265,14 +269,16 @@ def test_a_cutlass_header_has_the_tiles_in_order_and_refuses_what_is_no_product(
 
 def test_without_a_tile_attention_gets_the_one_of_the_fastest_kernel() -> None:
     attention, decode = Attention(256, 256, 64, heads=2), Attention(1, 512, 64, heads=8, kv_heads=2)
-    for workload, tile in ((attention, "128x128x1"), (decode, "4x128x1")):
+    wide = Attention(1, 512, 256, heads=8, kv_heads=2)
+    for workload, tile in ((attention, "128x128x1"), (decode, "4x256x1"), (wide, "4x64x1")):
         found = pebble.export("fa2", workload, "triton", gpu="h100-sxm5-80gb")
         assert str(found.table.launch.tile) == tile
         assert any("fastest with" in note for note in found.notes)
     for where, stages in (({"gpu": "h100-sxm5-80gb"}, 3), ({"gpu": "a100-sxm4-40gb"}, 2), ({"cache": "40MiB"}, 2)):
         wide = pebble.export("fa2", Attention(256, 256, 128), "triton", sms=108, **where)
         assert wide.table.launch.stages == stages, where
-    assert "decode_kernel" in pebble.export("flash-decoding", decode, "triton", gpu="h100-sxm5-80gb").text
+    text = pebble.export("flash-decoding", decode, "triton", gpu="h100-sxm5-80gb").text
+    assert all(f"def {kernel}(" in text for kernel in ("decode_kernel", "hopper_decode_kernel"))
     with pytest.raises(InputError, match="no table"):
         pebble.export("flash-decoding", attention, "triton", gpu="h100-sxm5-80gb")
 

@@ -9,7 +9,7 @@ import triton.experimental.gluon.language as gl
 from dealing import parts_of
 from hopper import HopperBuild, HopperSizes, hopper_attention_kernel
 from kernels import AttentionBuild, AttentionSizes, attention_kernel
-from launch import Waves, described, has_copy_engine, one_in_each, power_of_two, random_values, whole_lines
+from launch import Waves, described, has_copy_engine, on_hopper, one_in_each, power_of_two, random_values, whole_lines
 from triton.experimental.gluon.nvidia.hopper import TensorDescriptor as TileDescriptor
 
 BACKENDS = ("cudnn_attention", "flash_attention", "efficient_attention")
@@ -51,7 +51,7 @@ class AttentionLaunch:
         d, dv = power_of_two(self.dim), power_of_two(self.value_dim)
         (slots,) = parts_of(table, programs)
         copies, kv_copies = self.batch * self.heads, self.batch * self.kv_heads
-        if has_copy_engine() and torch.cuda.get_device_capability()[0] == 9 and bm == 128 and bn * max(d, dv) <= 128**2:
+        if on_hopper() and bm == 128 and bn * max(d, dv) <= 128**2:
             waves = Waves(tensors, programs, how, self.build, warps=4)
 
             def rows(q, k, v, out):

@@ -78,6 +78,14 @@ def in_runs(slots, programs, least):
     return pieces.to(torch.int32).contiguous(), torch.searchsorted(first, cuts).to(torch.int32)
 
 
+def with_first(pieces, begins):
+    """The pieces, and 16 numbers for each program: where its pieces begin and end, and its first piece: one read."""
+    mine = torch.zeros(len(begins) - 1, 16, dtype=torch.int32)
+    mine[:, 0], mine[:, 1] = begins[:-1], begins[1:]
+    mine[:, 2:11] = pieces[begins[:-1].clamp(max=len(pieces) - 1).long()]
+    return pieces, mine.flatten()
+
+
 def in_slices(slots, programs, least):
     """Pieces as `in_runs`, as many of each tile and of one length: blocks that share operands read them in step."""
     tiles, steps = len(slots), int(slots[0, 4])

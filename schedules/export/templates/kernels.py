@@ -65,7 +65,8 @@ class AttentionSizes(NamedTuple):
 class AttentionBuild(NamedTuple):
     """Attention's constants: its tile, and powers of two that hold the vectors of Q and K, and of V.
 
-    ``AT_ONCE``: in a decode step, so many pieces of a head are added up together.
+    In a decode step a power of two, ``ROWS``, holds the rows that share keys, and ``AT_ONCE`` pieces of a head are
+    added up together.
     """
 
     BM: int
@@ -75,6 +76,7 @@ class AttentionBuild(NamedTuple):
     CAUSAL: bool
     TMA: bool
     BARRIER: bool = False
+    ROWS: int = 1
     AT_ONCE: int = 1
 
 

@@ -121,6 +121,11 @@ def has_copy_engine():
     return torch.cuda.is_available() and torch.cuda.get_device_capability() >= (9, 0)
 
 
+def on_hopper():
+    """Whether this GPU has the products of warp groups that kernels in Gluon are written for."""
+    return torch.cuda.is_available() and torch.cuda.get_device_capability()[0] == 9
+
+
 def second_level():
     """Bytes of this GPU's L2."""
     return torch.cuda.get_device_properties(0).L2_cache_size if torch.cuda.is_available() else 0
