@@ -260,7 +260,7 @@ def advance(mod: DagModel, ideals: Ideals, pos: LayerPositions, width: int, work
     counts, numbers = pos.counts, pos.numbers
     log = np.zeros((0, 2), np.int64)
     # no literals: to numba they are types of their own, for which it would compile `expand` once more
-    no_goal, no_cost = np.int64(-2), np.int64(0)
+    no_goal, no_cost = signed(-2), signed(0)
     while work > 0:
         if counts[AT_IDEAL] == -2:  # begin a layer
             if counts[LAYER] >= mod.tasks:
