@@ -252,8 +252,9 @@ def compare(
 
 def _side_by_side(workload: Workload, options: CompareOptions) -> bool:
     """Whether schedules under explicit control are compared in one memory, since no kernel is simulated."""
+    family = family_of(workload)  # first: what is no workload may come with the sizes of one
     check_options(options, CompareOptions.__optional_keys__)
-    return family_of(workload).side_by_side and scratchpads_of(options) is None
+    return family.side_by_side and scratchpads_of(options) is None
 
 
 def _all_of(schedules: Schedules) -> bool:
@@ -323,6 +324,8 @@ def simulate(
     >>> found.traffic.dram_bytes
     1572864
     """
+    if workload is not None:
+        family_of(workload)  # first, as in `compare`
     check_options(options, KernelOptions.__optional_keys__)
     check_flag("residual", residual)
     check_flag("sensitivity", sensitivity)

@@ -21,15 +21,24 @@ _DESCENTS = 100  # steps towards the minimum of two ways, before all near it are
 _MOST_CUTS = 4000  # numbers of cuts of the first of two ways that are looked at
 
 
-def lowest(value: Callable[[int], int]) -> int:
-    """The first q >= 0 from which a convex function does not fall."""
-    high = 1
-    while value(high + 1) < value(high):
-        high *= 2
-    low = high // 2
+def lowest(value: Callable[[int], int], near: int = 0) -> int:
+    """The first q >= 0 from which a convex function does not fall, sooner found where that is ``near``."""
+
+    def falls(q: int) -> bool:
+        return value(q + 1) < value(q)
+
+    low, high, step = 0, near, 1
+    if falls(near):
+        while falls(near + step):
+            step *= 2
+        low, high = near + step // 2 + 1, near + step
+    else:
+        while step <= near and not falls(near - step):
+            high, step = near - step, 2 * step
+        low = max(0, near - step + 1)
     while low < high:
         middle = (low + high) // 2
-        low, high = (middle + 1, high) if value(middle + 1) < value(middle) else (low, middle)
+        low, high = (middle + 1, high) if falls(middle) else (low, middle)
     return low
 
 
@@ -52,25 +61,26 @@ def least_moves(
         return (first(start).moves, (start,)) if first(start).moves > floor else None
     (second,) = others
 
-    def at(q: int) -> tuple[int, tuple[int, ...]]:
+    def at(q: int, near: int = 0) -> tuple[int, tuple[int, ...]]:
         fixed = first(q)
-        other = lowest(lambda x: fixed.joined(second(x)).moves)
+        other = lowest(lambda x: fixed.joined(second(x)).moves, near)
         return fixed.joined(second(other)).moves, (q, other)
 
-    def back(other: int) -> int:
+    def back(q: int, other: int) -> int:
         fixed = second(other)
-        return lowest(lambda x: fixed.joined(first(x)).moves)
+        return lowest(lambda x: fixed.joined(first(x)).moves, q)
 
     best, before = at(start), floor
     for _ in range(_DESCENTS):  # down along one and the other: near the minimum at once, where numbers are not huge
         if best[0] <= floor or best[0] == before:
             break
-        before, best = best[0], min(best, at(back(best[1][1])))
+        before, best = best[0], min(best, at(back(*best[1]), best[1][1]))
     looked = 0
     for step in (1, -1) if proved else ():
-        q = start + step
+        q, other = start + step, best[1][1]
         while q >= 0 and first(q).moves < best[0] > floor:
-            best = min(best, at(q))
+            found = at(q, other)
+            best, other = min(best, found), found[1][1]  # from one number to the next the other hardly moves
             q, looked = q + step, looked + 1
             if looked > _MOST_CUTS:
                 return None

@@ -220,7 +220,8 @@ class Least(NamedTuple):
 
     def joined(self, other: Least) -> Least:
         """The larger of two, set by set."""
-        return Least(*map(max, self, other))
+        y, ay, by, both = other
+        return Least(max(self.y, y), max(self.ay, ay), max(self.by, by), max(self.all, both))
 
 
 ByCuts = Callable[[int], Least]

@@ -100,9 +100,11 @@ def check_bytes(workload: Workload, claim: dict[str, Any], at: str) -> str:
         kernels = kernels_of(workload, widths, capacity, separate)
         moved = _kernels_added(workload, widths, kernels, proof["kernels"], f"{where}.kernels")
     equal(claim["bytes"], moved, f"{at}.bytes", "bytes moved, at least")
+    single = workload.formats and not workload.linked
+    inner = "" if single else f" ({widths.hidden} of an intermediate)"
     return (
         f"every schedule of {workload.label} in {capacity:,} bytes of fast memory, where a partial sum takes "
-        f"{widths.partial} bytes ({widths.hidden} of an intermediate), moves at least {moved:,} bytes ({how})"
+        f"{widths.partial} bytes{inner}, moves at least {moved:,} bytes ({how})"
     )
 
 

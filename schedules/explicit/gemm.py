@@ -232,14 +232,14 @@ class BandedProduct(StationaryProduct):
         most = None
         for _ in range(2):  # the second time with what both can carry
             results = []
-            for band, across in sides:
+            for band, across in dict.fromkeys(sides):  # a band and the next of its kind have one corner
                 r = self.layout(band)[2]
                 alone = band.blocks == 1 and sum(b.count for b in self.bands) > 2
                 limit = r // 2 if alone else r - across.vectors
                 limit = limit if most is None else min(limit, most)
                 results.append(self._corner(band, 1, band.width, limit))
             most = min(corner.vectors for corner in results)
-        leave, enter = results
+        leave, enter = results[0], results[-1]
         return (leave, enter) if leave.vectors == enter.vectors else (NO_CORNER, NO_CORNER)
 
     @cached_property

@@ -411,11 +411,16 @@ def test_panels_of_a_network_are_legal_and_move_what_they_say(
     assert lower_bound(w, max(3, peak)).elements <= cost
 
 
-@pytest.mark.parametrize("causal", [False, True])
-@pytest.mark.parametrize("shape", [(1, 1, 1), (1, 2, 1), (2, 2, 1), (1, 1, 2), (2, 1, 1), (1, 3, 1)])
+@pytest.mark.parametrize(
+    ("shape", "causal"),
+    [
+        *product([(1, 1, 1), (1, 2, 1), (1, 1, 2), (1, 3, 1)], [False, True]),
+        ((2, 1, 1), False),
+        pytest.param((2, 2, 1), False, marks=pytest.mark.slow),
+        ((2, 2, 1), True),
+    ],
+)
 def test_attention_is_bounded_below_the_optimum(shape: tuple[int, int, int], causal: bool) -> None:
-    if causal and shape[1] < shape[0]:
-        return
     workload, dag = AttentionBackward(*shape, causal=causal), attention_backward_dag(*shape, causal=causal)
     for capacity in (4, 5, 6, 8):
         optimum = surely(capacity, dag, 20)

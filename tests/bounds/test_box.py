@@ -92,11 +92,13 @@ def test_large_cube_matches_loomis_whitney(v: int) -> None:
 @given(*[st.integers(1, 12)] * 3, st.integers(3, 80))
 def test_every_number_of_segments_is_covered_on_small_shapes(m: int, n: int, k: int, capacity: int) -> None:
     box, work = Box(m, n, k), m * n * k
-    best = max(
-        sum(box.touched_whole(work // h + (s < work % h)) for s in range(h)) - (h - 1) * capacity
-        for h in range(1, work + 1)
-    )
-    assert box.bound(work, capacity)[0] == max(best, 0)
+    touched = [box.touched_whole(v) if v else 0 for v in range(work + 1)]
+    best = 0
+    for h in range(1, work + 1):
+        share, longer = divmod(work, h)
+        more = touched[share + 1] if longer else 0
+        best = max(best, (h - longer) * touched[share] + longer * more - (h - 1) * capacity)
+    assert box.bound(work, capacity)[0] == best
 
 
 @given(*[st.integers(1, 200)] * 3, st.integers(3, 5000))

@@ -176,9 +176,9 @@ def test_above_theorem_8_where_vectors_are_long() -> None:
     ("workload", "capacities"),
     [
         (Ffn(214, 16, 681, 351, gated=True), (3583, 3584, 3585, 3590, 3700)),  # a search for each rises by 0.17 %
-        (Ffn(1024, 256, 700, 256, gated=True), (1858, 1865, 1887, 1921)),
+        pytest.param(Ffn(1024, 256, 700, 256, gated=True), (1858, 1865, 1887, 1921), marks=pytest.mark.slow),
         (Ffn(97, 50, 1147, 188), (2431, 2432, 2433, 2560)),
-        (Ffn(512, 20, 900, 20), (70, 71, 72, 73, 74)),
+        pytest.param(Ffn(512, 20, 900, 20), (70, 71, 72, 73, 74), marks=pytest.mark.slow),
     ],
     ids=lambda value: value.label if isinstance(value, Ffn) else None,
 )

@@ -163,12 +163,14 @@ def test_lines_under_a_mask(queries: int, keys: int, stacked: int) -> None:
 
 
 @settings(deadline=None)
-@given(st.lists(st.integers(0, 30), min_size=1, max_size=25))
-def test_the_lowest_of_a_convex_function(falls: list[int]) -> None:
+@given(st.lists(st.integers(0, 30), min_size=1, max_size=25), st.integers(0, 200))
+def test_the_lowest_of_a_convex_function(falls: list[int], near: int) -> None:
     steps = [*sorted(-x for x in falls), *range(1, 40)]
     value = [sum(steps[:q]) + 40 * max(0, q - len(steps)) + 500 for q in range(3 * len(steps) + 9)]
-    q = lowest(lambda at: value[at] if at < len(value) else value[-1] + 40 * (at - len(value) + 1))
+    of = lambda at: value[at] if at < len(value) else value[-1] + 40 * (at - len(value) + 1)  # noqa: E731
+    q = lowest(of)
     assert value[q] == min(value)
+    assert lowest(of, near) == lowest(of, q) == lowest(of, q + 1) == q
 
 
 @settings(deadline=None, max_examples=60)
@@ -301,10 +303,10 @@ def test_two_ways_of_huge_numbers_are_joined_in_few_steps(monkeypatch: pytest.Mo
     calls = 0
     real = pass_search.lowest
 
-    def counted(value: Callable[[int], int]) -> int:
+    def counted(value: Callable[[int], int], near: int = 0) -> int:
         nonlocal calls
         calls += 1
-        return real(value)
+        return real(value, near)
 
     monkeypatch.setattr(pass_search, "lowest", counted)
     bound = pass_bound(Grid.full(1650947626, 4, 1190, 1), 2469)

@@ -10,11 +10,22 @@ from __future__ import annotations
 import heapq
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import cache
+from typing import NamedTuple
 
 from pebble.workloads.widths import Widths
 
-NONE, RED, BLUE, BOTH = range(4)  # where a computed value is
-State = tuple[int, tuple[int, ...], int]  # inputs in fast memory, places of the cells, operations done
+State = tuple[int, int, int, int]  # inputs in fast memory, cells there, cells in slow memory, operations done; as masks
+
+
+class After(NamedTuple):
+    """What operations that are done say of values, each a mask of inputs or of cells."""
+
+    used: int  #: inputs with further use
+    begun: int
+    complete: int
+    needed: int  #: cells with an update or a use to come
+    left: int  #: outputs that are not complete
 
 
 @dataclass(frozen=True)
@@ -29,115 +40,108 @@ class WideGame:
 
     def least(self, capacity: int) -> int | None:
         """The least bytes moved with so many bytes of fast memory; None where no schedule exists."""
-        updates = [sum(1 << t for t, task in enumerate(self.tasks) if task[2] == c) for c in range(len(self.output))]
-        reads = [sum(1 << t for t, task in enumerate(self.tasks) if c in task[1]) for c in range(len(self.output))]
+        cells, w = range(len(self.output)), self.widths
+        updates = [sum(1 << t for t, task in enumerate(self.tasks) if task[2] == c) for c in cells]
+        reads = [sum(1 << t for t, task in enumerate(self.tasks) if c in task[1]) for c in cells]
         uses = [sum(1 << t for t, task in enumerate(self.tasks) if task[0] >> i & 1) for i in range(self.inputs)]
-        full, w = (1 << len(self.tasks)) - 1, self.widths
+        full, every = (1 << len(self.tasks)) - 1, (1 << len(cells)) - 1
+        outputs = sum(1 << c for c in cells if self.output[c])
+        tasks = []  # each with the operations that complete what it reads
+        for t, (needed, read, cell) in enumerate(self.tasks):
+            tasks.append(
+                (1 << t, needed, sum(1 << c for c in read) | 1 << cell, 1 << cell, sum(updates[c] for c in read))
+            )
 
-        def width(cell: int, done: int) -> int:
-            complete = done & updates[cell] == updates[cell]
-            if self.output[cell]:
-                return w.written if complete or not done & updates[cell] else w.partial
-            return w.read if complete else w.hidden
+        @cache
+        def after(done: int) -> After:
+            left = [done & updates[c] != updates[c] for c in cells]
+            return After(
+                sum(1 << i for i in range(self.inputs) if uses[i] & ~done),
+                sum(1 << c for c in cells if done & updates[c]),
+                sum(1 << c for c in cells if not left[c]),
+                sum(1 << c for c in cells if left[c] or reads[c] & ~done),
+                sum(1 << c for c in cells if left[c] and self.output[c]),
+            )
 
-        def room(state: State) -> int:
-            red, places, done = state
-            held = sum(width(c, done) for c, place in enumerate(places) if place & RED)
-            return w.read * red.bit_count() + held
+        def size(some: int, now: After, sums: int) -> int:
+            """What cells take, those of ``sums`` partial sums of outputs."""
+            inner, whole = some & ~outputs, some & outputs & ~sums
+            return (
+                w.partial * (some & sums).bit_count()
+                + w.written * whole.bit_count()
+                + w.read * (inner & now.complete).bit_count()
+                + w.hidden * (inner & ~now.complete).bit_count()
+            )
 
-        def settle(state: State) -> tuple[State, int]:
+        def moved(some: int, now: After) -> int:
+            """What cells take on their way: an output that is not begun is what it was before."""
+            return size(some, now, now.left & now.begun)
+
+        def bits(mask: int) -> Iterator[int]:
+            while mask:
+                yield mask & -mask
+                mask &= mask - 1
+
+        def settle(red: int, held: int, blue: int, done: int) -> tuple[State, int]:
             """Everything that is done at once, and what it costs."""
-            red, places, done = state
-            cost, changed = 0, True
-            cells = list(places)
+            changed = True
             while changed:
                 changed = False
-                for t, (needed, cells_read, cell) in enumerate(self.tasks):
-                    ready = not done >> t & 1 and red & needed == needed and cells[cell] & RED
-                    if ready and all(cells[c] & RED and done & updates[c] == updates[c] for c in cells_read):
-                        done |= 1 << t
-                        cells[cell] = RED
+                for bit, needed, touched, cell, before in tasks:
+                    ready = not done & bit and red & needed == needed and held & touched == touched
+                    if ready and done & before == before:
+                        done |= bit
+                        blue &= ~cell
                         changed = True
-            for i in range(self.inputs):
-                if uses[i] & ~done == 0:
-                    red &= ~(1 << i)
-            for c in range(len(cells)):
-                if done & updates[c] == updates[c]:
-                    if self.output[c] and cells[c] == RED:
-                        cost += w.written
-                        cells[c] = BLUE
-                    elif not self.output[c] and reads[c] & ~done == 0:
-                        cells[c] = NONE
-            return (red, tuple(cells), done), cost
+            now = after(done)
+            stored = now.complete & outputs & held & ~blue
+            useless = now.complete & ~outputs & ~now.needed
+            state = red & now.used, held & ~stored & ~useless, (blue | stored) & ~useless, done
+            return state, w.written * stored.bit_count()
 
-        def weigh(state: State) -> int:
-            """Room, an accumulator that is set up and not begun counted as a partial sum."""
-            unbegun = (c for c, place in enumerate(state[1]) if place & RED and not state[2] & updates[c])
-            return room(state) + sum(w.partial - w.written for c in unbegun if self.output[c])
+        def evicted(state: State, more: int) -> Iterator[tuple[int, int, int]]:
+            """Inputs and cells that make such room, none of them more than it takes, and what storing them costs."""
+            if more <= 0:
+                return iter([(0, 0, 0)])
+            red, held, blue, done = state
+            now = after(done)
+            items = [(w.read, bit, 0, 0) for bit in bits(red)]
+            items += [(size(bit, now, now.left), 0, bit, moved(bit & now.begun & ~blue, now)) for bit in bits(held)]
+            items.sort()  # the largest of each set is the last: without it there is no room
 
-        def put(state: State, cell: int, where: int) -> State:
-            return state[0], (*state[1][:cell], where, *state[1][cell + 1 :]), state[2]
+            def sets(start: int, lacking: int, inputs: int, gone: int, paid: int) -> Iterator[tuple[int, int, int]]:
+                for at in range(start, len(items)):
+                    size, i, c, cost = items[at]
+                    if size >= lacking:
+                        yield inputs | i, gone | c, paid + cost
+                    else:
+                        yield from sets(at + 1, lacking - size, inputs | i, gone | c, paid + cost)
 
-        def wanted(state: State) -> Iterator[tuple[State, int]]:
-            """One more value in fast memory, and what it costs."""
-            red, places, done = state
-            for i in range(self.inputs):
-                if not red >> i & 1 and uses[i] & ~done:
-                    yield (red | 1 << i, places, done), w.read
-            for c, place in enumerate(places):
-                complete = done & updates[c] == updates[c]
-                if place == NONE and not complete:
-                    yield put(state, c, RED), 0  # an accumulator is set up: it takes its room at once
-                elif place == BLUE and not (complete and self.output[c]):
-                    yield put(state, c, BOTH if complete or not done & updates[c] else RED), width(c, done)
-
-        def evicted(state: State) -> Iterator[tuple[State, int]]:
-            """One value less."""
-            red, places, done = state
-            for i in range(self.inputs):
-                if red >> i & 1:
-                    yield (red & ~(1 << i), places, done), 0
-            for c, place in enumerate(places):
-                initialised = done & updates[c]
-                if place & RED:
-                    yield (
-                        put(state, c, BLUE if initialised or place == BOTH else NONE),
-                        (width(c, done) if initialised and place == RED else 0),
-                    )
+            return sets(0, more, 0, 0, 0)
 
         def moves(state: State) -> Iterator[tuple[State, int]]:
-            """One more value, with no more evicted for it than it takes: what stays does no harm."""
-            for after, price in wanted(state):
-                taken = weigh(after) - weigh(state)
-                tried = {state: 0}
-                while tried:
-                    larger: dict[State, int] = {}
-                    for less, paid in tried.items():
-                        if weigh(less) + taken <= capacity:
-                            kept = after[0] & ~(state[0] & ~less[0])
-                            places = tuple(
-                                new if new != old else now
-                                for new, old, now in zip(after[1], state[1], less[1], strict=True)
-                            )
-                            yield (kept, places, state[2]), price + paid
-                        else:
-                            for fewer, cost in evicted(less):
-                                larger[fewer] = min(paid + cost, larger.get(fewer, paid + cost))
-                    tried = larger
+            """One more value in fast memory, with no more evicted for it than it takes: what stays does no harm."""
+            red, held, blue, done = state
+            now = after(done)
+            # an accumulator that is set up takes its room at once
+            free = capacity - w.read * red.bit_count() - size(held, now, now.left)
+            for bit in bits(now.used & ~red):
+                for inputs, gone, paid in evicted(state, w.read - free):
+                    yield (red & ~inputs | bit, held & ~gone, blue | gone & now.begun, done), w.read + paid
+            for bit in bits(~held & (now.left | blue & ~outputs | every & ~outputs & ~now.complete)):
+                price, copy = moved(bit & blue, now), bit & blue & (now.complete | ~now.begun)
+                for inputs, gone, paid in evicted(state, size(bit, now, now.left) - free):
+                    kept = (blue | gone & now.begun) & ~bit | copy
+                    yield (red & ~inputs, held & ~gone | bit, kept, done), price + paid
 
         def still(state: State) -> int:
             """What surely moves from here on: A* looks at nothing that costs more."""
-            red, places, done = state
-            inputs = sum(1 for i in range(self.inputs) if not red >> i & 1 and uses[i] & ~done)
-            away = sum(
-                width(c, done)
-                for c, place in enumerate(places)
-                if place == BLUE and (updates[c] & ~done or reads[c] & ~done)
-            )
-            outputs = sum(w.written for c, out in enumerate(self.output) if out and updates[c] & ~done)
-            return w.read * inputs + away + outputs
+            red, held, blue, done = state
+            now = after(done)
+            away = moved(blue & ~held & now.needed, now)
+            return w.read * (now.used & ~red).bit_count() + away + w.written * now.left.bit_count()
 
-        start: State = (0, tuple(BLUE if self.starts_blue and out else NONE for out in self.output), 0)
+        start: State = (0, 0, outputs if self.starts_blue else 0, 0)
         best = {start: 0}
         heap = [(still(start), 0, start)]
         while heap:
@@ -145,10 +149,10 @@ class WideGame:
             cost = -negative
             if cost > best[state]:
                 continue
-            if state[2] == full:
+            if state[3] == full:
                 return cost
-            for after, price in moves(state):
-                settled, more = settle(after)
+            for entered, price in moves(state):
+                settled, more = settle(*entered)
                 total = cost + price + more
                 if total < best.get(settled, total + 1):
                     best[settled] = total

@@ -9,6 +9,7 @@ from fractions import Fraction
 from typing import Any
 
 Path = tuple[str | int, ...]
+EVERY = 3  #: of the changes in order, those that the quick suite tries; a number has eight, so that all kinds are there
 
 
 def leaves(value: Any, path: Path = ()) -> Iterator[tuple[Path, Any]]:

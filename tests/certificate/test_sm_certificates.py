@@ -60,8 +60,19 @@ def balanced(workload: Workload, capacity: int, buffers: BufferModel) -> dict[st
     return result
 
 
-@pytest.mark.parametrize("name", WORKLOADS)
-@pytest.mark.parametrize("buffers", MODELS, ids=str)
+@pytest.mark.parametrize(
+    ("name", "buffers"),
+    [  # each model with a product and with a chain, each workload with a network that is not whole; then the rest
+        pytest.param(
+            name,
+            buffers,
+            marks=() if name in ("gemm", "ffn, gated") or buffers is MODELS[3] else pytest.mark.slow,
+            id=f"{buffers}-{name}",
+        )
+        for buffers in MODELS
+        for name in WORKLOADS
+    ],
+)
 def test_the_bound_of_the_command_is_verified(name: str, buffers: BufferModel) -> None:
     workload = WORKLOADS[name]
     share = balanced_share(workload, buffers.sms)

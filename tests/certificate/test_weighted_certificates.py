@@ -3,6 +3,8 @@
 import json
 import random
 from fractions import Fraction
+from functools import cache
+from itertools import islice
 from typing import Any
 
 import pytest
@@ -26,7 +28,7 @@ from pebble.workloads import (
 )
 from pebble.workloads.widths import FastMemory, Widths
 from pebble.workloads.workload import Workload
-from tests.certificate.mutate import mutations
+from tests.certificate.mutate import EVERY, mutations
 from tests.certificate.persuade import persuade
 
 INSTANCES: dict[str, tuple[Workload, str]] = {
@@ -79,6 +81,15 @@ def certificate(name: str) -> dict[str, Any]:
     return document | {"claims": claims}  # the others are looked at elsewhere
 
 
+@cache
+def least_bytes(workload: Workload, separate: bool, memory: FastMemory) -> int:
+    """What is proved of a workload, once for all changes that leave it what it is."""
+    values = (separate_bound if separate else lower_bound)(
+        accounting(workload), memory.bytes // workload.narrowest_bytes
+    )
+    return in_bytes(accounting(workload), values, memory).bytes
+
+
 def true_claims(document: dict[str, Any]) -> bool:
     """Whether an accepted certificate says no more than the bounds do for the game that it names."""
     spec = dict(document["statement"]["workload"])
@@ -90,25 +101,24 @@ def true_claims(document: dict[str, Any]) -> bool:
         partial, capacity = claim["widths_bytes"], claim["capacity_bytes"]
         if claim["claim"] == "upper bound in bytes":  # no schedule that is accepted moves less than is proved
             claim = {**claim, "game": {"kernels": "fused"}}
-        bounds = separate_bound if claim["game"]["kernels"] == "separate" else lower_bound
-        values = bounds(accounting(workload), capacity // workload.narrowest_bytes)
-        result = 0
+        separate, result = claim["game"]["kernels"] == "separate", 0
         # what holds for narrower partial sums holds for wider ones
         for hidden in {4, workload.in_bytes, partial["partial_hidden"]}:
             for output in {4, workload.out_bytes, partial["partial_output"]}:
                 if hidden <= partial["partial_hidden"] and output <= partial["partial_output"]:
                     widths = Widths(workload.in_bytes, hidden, output, workload.out_bytes)
-                    result = max(result, in_bytes(accounting(workload), values, FastMemory(capacity, widths)).bytes)
+                    result = max(result, least_bytes(workload, separate, FastMemory(capacity, widths)))
         if (claim["bytes"] < result) if claim["claim"] == "upper bound in bytes" else (claim["bytes"] > result):
             return False
     return True
 
 
 @pytest.mark.parametrize("name", INSTANCES)
-def test_no_wrong_change_is_accepted(name: str) -> None:
+@pytest.mark.parametrize("every", [EVERY, pytest.param(1, marks=pytest.mark.slow)])
+def test_no_wrong_change_is_accepted(name: str, every: int) -> None:
     original = certificate(name)
     refused = accepted = 0
-    for what, mutant in mutations(original):
+    for what, mutant in islice(mutations(original), 0, None, every):
         try:
             check(mutant)
         except RefusedError:
@@ -116,7 +126,7 @@ def test_no_wrong_change_is_accepted(name: str) -> None:
         else:
             accepted += 1
             assert true_claims(mutant), what
-    assert refused > 100
+    assert refused > 100 / every
     assert accepted < refused / 5  # a wider partial sum than was needed, another data type of the same width
 
 

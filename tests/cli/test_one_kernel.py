@@ -32,8 +32,17 @@ def document(capsys: pytest.CaptureFixture[str], words: str) -> dict[str, Any]:
     return result
 
 
-@pytest.mark.parametrize("gpu", ["h100", "a100", "l40s", "mi300x"])
-@pytest.mark.parametrize("name", SHAPES)
+QUICK = {("attention", "a100"), ("ffn", "l40s"), ("gemm", "mi300x"), *((name, "h100") for name in SHAPES)}
+
+
+@pytest.mark.parametrize(
+    ("name", "gpu"),
+    [
+        pytest.param(name, gpu, marks=() if (name, gpu) in QUICK else pytest.mark.slow)
+        for name in SHAPES
+        for gpu in ("h100", "a100", "l40s", "mi300x")
+    ],
+)
 def test_all_commands_run_the_kernel_that_is_advised(
     name: str, gpu: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -220,6 +220,8 @@ def test_what_is_wrong_is_one_sentence(name: str) -> None:
         (lambda: pebble.bound([GEMM], capacity=4), "in a list of edges, expected pairs"),
         (lambda: pebble.bound(GEMM, cache="4el", foo=3), "unknown option 'foo'"),
         (lambda: pebble.bound("gemm", cache="4el"), "-m, -n, -k missing"),
+        (lambda: pebble.compare("ffn-backward", tokens=8, gpu="a100"), "expected a workload such as pebble.Gemm("),
+        (lambda: pebble.simulate("gemm", "row", m=8, gpu="a100"), "expected a workload such as pebble.Gemm("),
         (lambda: pebble.bound(GEMM, cache="400el").plot(3), "ax: got 3, expected matplotlib Axes"),
         (lambda: pebble.solve("gemm", m=2, n=2, k=2, batch=5000, capacity=5), "batch: got 5000, expected at most 4096"),
         (lambda: pebble.solve("grouped", rows=(0, 0), n=2, k=2, capacity=5), "expected a group with rows"),

@@ -96,7 +96,7 @@ def test_more_room_never_costs_more(m: int, k: int, f: int, l: int, gated: bool,
 
 
 @pytest.mark.parametrize("gated", [False, True])
-@pytest.mark.parametrize("shape", [(8192, 4096, 11008), (1000, 300, 777)])
+@pytest.mark.parametrize("shape", [pytest.param((8192, 4096, 11008), marks=pytest.mark.slow), (1000, 300, 777)])
 def test_more_room_never_costs_more_at_full_size(shape: tuple[int, int, int], gated: bool) -> None:
     costs = [in_values(best_ffn_schedule, Ffn(*shape, gated=gated), int(1.6**i)).elements for i in range(5, 38)]
     assert costs == sorted(costs, reverse=True)

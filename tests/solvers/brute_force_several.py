@@ -8,6 +8,8 @@ from __future__ import annotations
 import heapq
 from collections.abc import Callable
 from fractions import Fraction
+from functools import cache
+from math import lcm
 from typing import Any
 
 
@@ -47,14 +49,18 @@ def brute_force_several(
     goal_done = sum(own[u] for v in outputs for u in updaters.get(v, [v] if v in own else []))
     blue0 = sum(bit[v] for v in items if not dag.in_degree(v) or data[v].get("initial", False))
     prices = {(p, q): price(p, q) for p in range(memories) for q in range(memories) if p != q}
+    # costs in whole units, of which a load takes so many: fractions take many times as long
+    unit = lcm(*(Fraction(each).denominator for each in prices.values() if each is not None))
+    copy = {pair: None if each is None else int(each * unit) for pair, each in prices.items()}
 
+    @cache
     def held(red: int) -> int:
         return sum(w for b, w in weight.items() if red & b)
 
     counts0 = (0,) * memories if most_tasks is not None else ()
     start = ((0,) * memories, blue0, 0, counts0)
-    best: dict[Any, Fraction] = {start: Fraction(0)}
-    heap = [(Fraction(0), 0, start)]
+    best: dict[Any, int] = {start: 0}
+    heap = [(0, 0, start)]
     tie = 0
     closed = set()
     while heap:
@@ -64,7 +70,7 @@ def brute_force_several(
         closed.add(state)
         reds, blue, done, counts = state
         if blue & goal_blue == goal_blue and done & goal_done == goal_done:
-            return cost
+            return Fraction(cost, unit)
         after = []
         for q, red in enumerate(reds):
             free_capacity = capacity - held(red)
@@ -76,13 +82,13 @@ def brute_force_several(
                 if red & b:
                     after.append((0, (change(red & ~b), blue, done, counts)))
                     if not blue & b:
-                        after.append((w, (reds, blue | b, done, counts)))
+                        after.append((w * unit, (reds, blue | b, done, counts)))
                 elif w <= free_capacity:
                     if blue & b:
-                        after.append((w, (change(red | b), blue, done, counts)))
+                        after.append((w * unit, (change(red | b), blue, done, counts)))
                     for p in range(memories):
-                        if p != q and reds[p] & b and prices[p, q] is not None:
-                            after.append((prices[p, q] * w, (change(red | b), blue, done, counts)))
+                        if p != q and reds[p] & b and copy[p, q] is not None:
+                            after.append((copy[p, q] * w, (change(red | b), blue, done, counts)))
             for places, me, target, operands, before, siblings, starts_blue in rules:
                 if not places[q] or done & me or red & operands != operands or done & before != before:
                     continue

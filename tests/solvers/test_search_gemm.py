@@ -112,7 +112,9 @@ def _cheapest_play(m: int, n: int, k: int, capacity: int) -> int:
         paid += 1
 
 
-@pytest.mark.parametrize("shape", [(1, 2, 2), (2, 2, 1), (1, 3, 2), (2, 3, 1), (2, 2, 2)])
+@pytest.mark.parametrize(
+    "shape", [(1, 2, 2), (2, 2, 1), (1, 3, 2), (2, 3, 1), pytest.param((2, 2, 2), marks=pytest.mark.slow)]
+)
 def test_against_exhaustive_play(shape: tuple[int, int, int]) -> None:
     for capacity in range(3, 6):
         best = _solve(*shape, capacity)

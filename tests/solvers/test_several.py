@@ -169,7 +169,10 @@ def test_tasks_on_their_sms_against_brute_force_on_many(case, seed: int) -> None
 SPLIT = ((3, None, 34), (4, None, 28), (5, None, 26), (6, None, 24), (4, "1/4", 19), (5, "1/4", "71/4"), (6, "1/2", 18))
 
 
-@pytest.mark.parametrize(("capacity", "omega", "optimum"), SPLIT)
+@pytest.mark.parametrize(
+    ("capacity", "omega", "optimum"),
+    [pytest.param(*row, marks=pytest.mark.slow if row[:2] in ((5, None), (6, None)) else ()) for row in SPLIT],
+)
 def test_optima_where_each_product_has_its_sm(capacity: int, omega: str | None, optimum: object) -> None:
     buffers = BufferModel("sm-local", 2) if omega is None else BufferModel("connected", 2, Fraction(omega))
     game = Game.from_dag(ffn_dag(2, 2, 2))

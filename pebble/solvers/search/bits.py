@@ -30,6 +30,7 @@ Pair = tuple[np.uint64, np.uint64]
 """A set of up to 128 items or tasks, 64 to a word."""
 
 signed = cast("Callable[[Any], int]", np.int64)
+flag = cast("Callable[[Any], bool]", np.bool_)
 """In compiled code, a 64-bit number with a sign, which is what `int` is there, of a word or of an array's element."""
 
 

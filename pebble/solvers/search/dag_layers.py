@@ -259,6 +259,8 @@ def advance(mod: DagModel, ideals: Ideals, pos: LayerPositions, width: int, work
     mod, ideals, pos = borrowed((mod, ideals, pos))
     counts, numbers = pos.counts, pos.numbers
     log = np.zeros((0, 2), np.int64)
+    # no literals: to numba they are types of their own, for which it would compile `expand` once more
+    no_goal, no_cost = signed(-2), signed(0)
     while work > 0:
         if counts[AT_IDEAL] == -2:  # begin a layer
             if counts[LAYER] >= mod.tasks:
@@ -290,6 +292,6 @@ def advance(mod: DagModel, ideals: Ideals, pos: LayerPositions, width: int, work
                 counts[SPARE] -= 1
         work -= 1
         counts[EXPANDED] += 1
-        if expand(mod, ideals, pos, s, -2, 0, log) == FULL:
+        if expand(mod, ideals, pos, s, no_goal, no_cost, log) == FULL:
             return FULL
     return RUNNING

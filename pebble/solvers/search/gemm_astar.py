@@ -28,6 +28,7 @@ from pebble.solvers.search.bits import (
     ZERO,
     bit,
     borrowed,
+    flag,
     lowest,
     popcount,
     signed,
@@ -277,7 +278,7 @@ def advance(at: SearchSpace, upper: int, work: int) -> int:
             continue
         pos.counts[2] += 1
         D, R, level = pos.words[s, 0], pos.words[s, 1], pos.counts[1]
-        later = expand(at, s, D, R, level, False, sought)
+        later = expand(at, s, D, R, level, flag(False), sought)  # a literal is a type of its own
         status = expanded(pos, s, later, upper)
         if status != RUNNING:
             return status
@@ -320,7 +321,7 @@ def beam_layer(at: SearchSpace, upper: int, layer: int, width: int, few: int) ->
             before, line = pos.counts[0], bound
             while True:
                 D, R = pos.words[s, 0], pos.words[s, 1]
-                later = expand(at, s, D, R, line, True, sought)
+                later = expand(at, s, D, R, line, flag(True), sought)
                 if later < 0:
                     return FULL
                 best = pos.counts[6] if pos.counts[3] >= 0 else signed(upper)

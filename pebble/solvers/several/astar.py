@@ -41,7 +41,7 @@ def begin(rules: Rules, ideals: Ideals, states: States) -> bool:
     if i < 0:
         return False
     counts[LEVEL] = estimate(rules, ideals, i, states.after)
-    return enter(rules, ideals, states, -1, signed(0))
+    return enter(rules, ideals, states, signed(-1), signed(0))
 
 
 @inlined

@@ -207,7 +207,7 @@ def advance(rules: Rules, ideals: Ideals, states: States, shares: Shares, steps:
     if counts[STATES] == 0:
         states.after[:] = ZERO
         counts[LEVEL] = 0
-        if not _enter(rules, ideals, states, shares, -1, signed(0)):
+        if not _enter(rules, ideals, states, shares, signed(-1), signed(0)):
             return FULL
     for _ in range(steps):
         while counts[LEVEL] < len(states.heads) and states.heads[counts[LEVEL]] < 0:
