@@ -30,7 +30,7 @@ class Costs:
 
     @property
     def beyond(self) -> int:
-        """What the bands of a plan cost together beyond what it moves: the first loads no Y, the last stores it complete."""
+        """What a plan's bands cost beyond what it moves: the first loads no Y, the last stores it complete."""
         chain, moves = self.chain, self.memory.cost
         return 0 if self.side == "rows" else (2 * moves.partial - moves.written) * chain.m * chain.l
 
