@@ -17,7 +17,7 @@ import csv
 import re
 import sys
 from collections.abc import Iterator
-from itertools import combinations
+from itertools import combinations, product
 from math import log
 from pathlib import Path
 
@@ -85,8 +85,8 @@ def write(folder: Path) -> None:
 
 
 def add(paths: list[Path]) -> None:
-    """Tables that were measured, in the columns of the predictions."""
-    rows = []
+    """Tables that were measured, in the columns of the predictions, beside those that are there."""
+    rows = list(read("orders_measured.csv").values())
     for path in paths:
         with path.open(newline="") as file:
             for row in csv.DictReader(file):
@@ -132,11 +132,11 @@ def ranked(both: list[tuple[Row, Row]]) -> str:
 def compare(every: bool) -> None:
     """Predicted over measured by kind of kernel, with ``every`` row by row, and the choices."""
     told, ran = read("orders_predicted.csv"), read("orders_measured.csv")
-    for make in MAKES:
-        both = [(row, ran[key]) for key, row in told.items() if row["make"] == make and key in ran]
+    for make, chip in product(MAKES, SKUS.values()):
+        both = [(row, ran[key]) for key, row in told.items() if key[:2] == (chip, make) and key in ran]
         if not both:
             continue
-        print(f"{make}, {both[0][0]['chip']}, {len(both)} launches")
+        print(f"{make}, {chip}, {len(both)} launches")
         for ours, theirs in both if every else ():
             ratios = (
                 f"{float(ours[name]) / float(theirs[column]):8.3f}" if theirs.get(column) else f"{'-':>8}"
