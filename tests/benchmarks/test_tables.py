@@ -242,14 +242,10 @@ def test_blind_orders_say_what_is_written_down(script: ModuleType, capsys: pytes
     printed = capsys.readouterr().out
     assert printed == (HARDWARE / "predicted" / "blind_orders.txt").read_text()
     page = " ".join((HARDWARE / "README.md").read_text().split())
-    for said in (
-        "26 are within 5 %",
-        "of 31 pairs of order and tile",
-        "29 are ranked right",
-        "0.8 % on the mean, 3.6 %",
-    ):
+    for said in ("51 are within 5 %", "54 within 10 %", "| H200 | 28 | 26, 28 |", "| H100 | 28 | 25, 26 |"):
         assert said in page
-    assert "sustained_ms       mean miss 2.2%, within 5 % 26, within 10 % 28 of 28" in printed
+    sustained = [line[line.index("within") :] for line in printed.splitlines() if "sustained_ms" in line]
+    assert sustained[:2] == ["within 5 % 26, within 10 % 28 of 28", "within 5 % 25, within 10 % 26 of 28"]
     told = script.read("orders_predicted.csv")
     for key, row in list(told.items())[:2]:
         sku, make, *sizes, tile, order = key
