@@ -44,6 +44,7 @@ RUNS = {
     "hardware/beside.py": ("", "h200-sxm-141gb   8192"),
     "hardware/beside_clocks.py": (f"--recorded {PREDICTED}/side_by_side.csv", "1.19 at 32"),
     "hardware/blind.py": ("", "predicted / measured"),
+    "hardware/blind_orders.py": ("", "29 ranked right"),
     "hardware/cliffs.py": ("", "within 10 %"),
     "hardware/clocks.py": (f"--recorded {PREDICTED}/clocks.csv", "1.19 at 32"),
     "hardware/exports.py": ("", "within 5 % of predicted"),
@@ -72,6 +73,7 @@ RUNS = {
 NEED_MORE = {
     "blocks.py": "",
     "gpu/bandwidth.py": "out.csv",
+    "gpu/block_a_tile.py": "plan.csv out.csv",
     "gpu/counted.py": "folder",
     "gpu/check_operators.py": "module.py",
     "gpu/distances.py": "out.csv",
