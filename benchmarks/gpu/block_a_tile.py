@@ -6,7 +6,7 @@ PLAN.csv has columns m, n, k, tile and order (``row`` or ``grouped-G``); other c
 another ``make`` than ``block-a-tile``. OUT.csv gets a row for each: the error against a product in float64,
 milliseconds of a launch by itself after a pause, of sustained runs (each in turn, medians of the rounds), and what SMs
 receive, L2 serves, its fabric carries and DRAM moves, by ncu. Nothing of pebble is needed. No setting of the GPU is
-changed.
+changed. Needs PyTorch and Triton (tensor descriptors).
 """
 
 from __future__ import annotations
@@ -21,10 +21,13 @@ from collections import defaultdict
 from pathlib import Path
 from typing import Any
 
-import torch
-import triton
-import triton.language as tl
-from triton.tools.tensor_descriptor import TensorDescriptor
+try:
+    import torch
+    import triton
+    import triton.language as tl
+    from triton.tools.tensor_descriptor import TensorDescriptor
+except ImportError as missing:
+    sys.exit(f"block_a_tile.py needs PyTorch, Triton and an NVIDIA GPU: {missing}.")
 
 ROUNDS, SECONDS, SINGLES, PAUSE = 4, 0.3, 9, 0.15
 METRICS = {
