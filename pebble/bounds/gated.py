@@ -177,7 +177,8 @@ class GatedBound(InWidths):
         else:
             (w, _, _, written), (alpha, beta) = self.widths.in_units, tied.weights
             work = rf"work, ${alpha}$ for a product of gate and up and ${beta}$ for one of down"
-            touched = rf"""X \ge {w}\, T + {w}\, v_1 G(T) + 2 v_2 \sqrt{{{w * tied.output} / e}}, \qquad
+            of = rf"{w}\, " if w > 1 else ""
+            touched = rf"""X \ge {of}T + {of}v_1 G(T) + 2 v_2 \sqrt{{{w * tied.output} / e}}, \qquad
         M \le \min(e, T - e)
 
         where $G(T)$ is $2 / \sqrt{{T}}$ at least (Loomis and Whitney for the box of either kind)."""
@@ -198,11 +199,11 @@ class GatedBound(InWidths):
 
         ## Arithmetic
 
-        With $\lambda = {decimal(weight)}$ and $	au = {signed(tau)}$ every segment has $X - \lambda M + 	au v_2 \ge
-        arphi = {number(phi)}$. The checker proves it on boxes of $T$ and $e$, in whole numbers. All $M$ add up to $m
+        With $\lambda = {decimal(weight)}$ and $\tau = {signed(tau)}$ every segment has $X - \lambda M + \tau v_2 \ge
+        \varphi = {number(phi)}$. The checker proves it on boxes of $T$ and $e$, in whole numbers. All $M$ add up to $m
         f$ and all $v_2$ to $m f l$, so
 
-        $$ Q \ge h arphi + (\lambda - 	au l)\, m f - {off} - (h - 1) S \quad\Rightarrow\quad Q \ge
+        $$ Q \ge h \varphi + (\lambda - \tau l)\, m f - {off} - (h - 1) S \quad\Rightarrow\quad Q \ge
         {number(self.elements)}
         """
 

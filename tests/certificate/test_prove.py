@@ -19,6 +19,8 @@ CASES = {
     "ffn --tokens 400 --d-model 1 --hidden 400 --d-out 9 --cache 400el --recompute allowed": None,
     "ffn --tokens 300 --d-model 60 --hidden 200 --d-out 40 --gated --cache 500el --recompute allowed": None,
     "ffn --tokens 300 --d-model 20 --hidden 900 --d-out 90 --gated --cache 3000el": None,
+    "ffn --tokens 4096 --d-model 64 --hidden 1500 --gated --cache 32KiB --accumulate fp32": None,
+    "ffn --tokens 32768 --d-model 4096 --hidden 14336 --gated --gpu h100": 1_731_352_608,  # Theorem B10
     "attention --queries 32768 --keys 32768 --head-dim 128 --cache 228KiB": 604633088,
     "attention --queries 30 --keys 200 --head-dim 4 --softmax strict --heads 4 --kv-heads 2 --cache 90el": None,
     "conv2d --batch 4 --in-channels 16 --out-channels 32 --height 20 --width 20 --kernel 3 --cache 400el": None,
@@ -46,6 +48,7 @@ def test_proofs_are_well_formed(case: str, tmp_path: Path, capsys: pytest.Captur
         elements = int(said[1].replace(",", ""))
         assert CASES[case] in (None, elements)
         text = path.read_text()
+        assert not set(text) & set(map(chr, range(32))) - {"\n"}  # as of a \\tau that was no raw string
         total = re.escape(said[1].replace(",", chr(92) + ","))
         assert re.search(rf"(Q \\ge|=) {total}\b", text)
         assert text.replace("\\_", "").replace("$$", "").count("$") % 2 == 0
