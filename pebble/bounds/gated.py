@@ -221,13 +221,13 @@ class ByElementwiseProduct(Use):
     chain: Chain
     on_top: int = 0
     method: str = ""
-    ways: tuple[Tied, ...] = ()
+    variants: tuple[Tied, ...] = ()
     first_of_equals = True
 
     def proofs(self, goal: Goal) -> Iterator[GatedBound]:
         """Where it proves no less than the others."""
         least = goal.least
-        for tied in self.ways or (Tied(self.chain),):
+        for tied in self.variants or (Tied(self.chain),):
             unit = tied.widths.unit
             bound = gated_bound(tied, goal.capacity // unit, -(-least // unit), self.on_top, self.method)
             if bound is not None:
@@ -236,7 +236,7 @@ class ByElementwiseProduct(Use):
 
     def weighted(self, widths: Widths) -> tuple[ByElementwiseProduct]:
         """With the charges and weights that are worth trying."""
-        return (replace(self, ways=Tied(self.chain).weighted(widths)),)
+        return (replace(self, variants=Tied(self.chain).weighted(widths)),)
 
 
 def gated_bound(tied: Tied, capacity: int, floor: int, on_top: int = 0, called: str = "") -> GatedBound | None:

@@ -50,7 +50,7 @@ class Tied:
         return 2 * w * chain.cells + (self.output - written) * chain.m * chain.l
 
     def weighted(self, widths: Widths) -> tuple[Tied, ...]:
-        """The charges and weights that are worth trying where values have widths, those that prove most first."""
+        """The charges and weights that are worth trying where values have widths; first those for wide sums."""
         w, _, p, written = widths.in_units
         return tuple(
             Tied(self.chain, widths, output, weights)

@@ -2,6 +2,7 @@
 
 import random
 from fractions import Fraction
+from itertools import product
 
 import numpy as np
 import pytest
@@ -15,6 +16,7 @@ from pebble.families import lower_bound
 from pebble.schedules.explicit.ffn import best_ffn_schedule
 from pebble.workloads import Ffn
 from pebble.workloads.widths import FastMemory, Widths
+from tests.bounds.weighted_game import WideGame
 from tests.rooms import in_values
 
 
@@ -98,11 +100,48 @@ def test_below_schedules_in_bytes(m: int, k: int, f: int, l: int, room: int, wid
             assert unit * proved <= schedule.bytes + 1e-6
 
 
+def gated_game(m: int, k: int, f: int, l: int, widths: Widths) -> WideGame:
+    """Every order of gate, up and the elementwise products, which is one update of a gate cell more; then down."""
+    x, w = m * k, k * f
+
+    def first(cells: int, weights: int) -> list[tuple[int, tuple[int, ...], int]]:
+        return [
+            (1 << (i * k + t) | 1 << (weights + t * f + j), (), cells + i * f + j)
+            for i, j, t in product(range(m), range(f), range(k))
+        ]
+
+    multiplies = [(0, (m * f + cell,), cell) for cell in range(m * f)]
+    down = [
+        (1 << (x + 2 * w + j * l + q), (i * f + j,), 2 * m * f + i * l + q)
+        for i, q, j in product(range(m), range(l), range(f))
+    ]
+    products = (*first(0, x), *first(m * f, x + w), *multiplies, *down)
+    return WideGame(x + 2 * w + f * l, products, (False,) * (2 * m * f) + (True,) * (m * l), widths)
+
+
+@pytest.mark.parametrize("shape", [(1, 1, 1, 1), (2, 1, 1, 1), (1, 1, 2, 1), (1, 1, 1, 2)])
+@pytest.mark.parametrize("widths", [Widths(1, 2, 2, 1), Widths(1, 1, 1, 1), Widths(1, 2, 4, 2)])
+def test_below_exact_optima_in_bytes(shape: tuple[int, int, int, int], widths: Widths) -> None:
+    game, low, asked = gated_game(*shape, widths), 2 * widths.read + max(widths.hidden, widths.partial), 0
+    for room in range(low, low + 3):
+        optimum = game.least(room)
+        for tied in gated(*shape).weighted(widths):
+            for h in range(1, 5):
+                if optimum is None or tied.work // h <= tied.slack:
+                    continue
+                segment = Segment(tied, h)
+                lam, tau, _ = segment.choose(h)
+                weight = (Fraction(lam) - Fraction(tau) * shape[3]) * shape[0] * shape[2]
+                assert h * segment.phi(lam, tau) + weight - tied.taken_off - (h - 1) * room <= optimum + 1e-9
+                asked += 1
+    assert asked > 10
+
+
 @pytest.mark.parametrize(("shape", "room"), [((4096, 64, 1500, 64), 1 << 15), ((3000, 40, 700, 100), 1 << 14)])
 def test_bytes_prove_more_than_values_where_sums_are_wide(shape: tuple[int, int, int, int], room: int) -> None:
     values = gated_bound(gated(*shape), room // 2, 0)
-    ways = [gated_bound(tied, room // 2, 0) for tied in gated(*shape).weighted(WIDE)]
-    best = max(way.bytes for way in ways if way is not None)
+    bounds = [gated_bound(tied, room // 2, 0) for tied in gated(*shape).weighted(WIDE)]
+    best = max(bound.bytes for bound in bounds if bound is not None)
     assert values is not None and best > 1.03 * 2 * values.elements
     schedule = best_ffn_schedule(Ffn(*shape, gated=True), FastMemory(room, WIDE))
     assert schedule is not None and best <= schedule.bytes
