@@ -1,10 +1,11 @@
-"""Free-running attention near the capacity of L2: how often the range of `pebble/simulation/cliff.py` holds.
+"""Where chance decides what blocks that run free read: how often the ranges of `pebble/simulation/cliff.py` hold.
 
     python benchmarks/hardware/cliffs.py                          # of what was recorded
     python benchmarks/hardware/cliffs.py --csv predicted/cliffs.csv   # simulated again: ten minutes
 
-Rows of `*.csv` with attention whose blocks ran free, but causal heads first, which are called not reliable anyway: on
-these the rule was chosen. Files of `exports/measured.csv` were kept out.
+First, attention near the capacity of L2. Rows of `*.csv` with attention whose blocks ran free, but causal heads first,
+which are called not reliable anyway: on these the rule was chosen. Files of `exports/measured.csv` were kept out.
+Then long products: `*.csv` again, as `predict.py` recorded them, and files of `exports/measured.csv`.
 """
 
 from __future__ import annotations
@@ -12,15 +13,15 @@ from __future__ import annotations
 import argparse
 import csv
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from pathlib import Path
 
 sys.path[:0] = [str(Path(__file__).parents[2]), str(Path(__file__).parent)]
 
-from exports import MEASURED, layers, measured  # noqa: E402 - beside this file
+from exports import MEASURED, drifts_far, layers, measured  # noqa: E402 - beside this file
 from library import HERE, read_rows  # noqa: E402
-from predict import Asked, asked, measured_bytes, named, shape_name  # noqa: E402
+from predict import Asked, asked, drifts, measured_bytes, named, recorded_pairs, shape_name  # noqa: E402
 
 from pebble.families import kernel_family  # noqa: E402
 from pebble.models.machine import load_machine  # noqa: E402
@@ -28,7 +29,7 @@ from pebble.models.rates import speeds_of  # noqa: E402
 from pebble.schedules.execution import parse_execution  # noqa: E402
 from pebble.schedules.tile import TileShape  # noqa: E402
 from pebble.simulation import KernelConfig  # noqa: E402
-from pebble.simulation.cliff import LARGER, MUCH_LARGER, read_range  # noqa: E402
+from pebble.simulation.cliff import FEWER, LARGER, MORE, MUCH_LARGER, far_range, read_range  # noqa: E402
 
 RECORDED = HERE / "predicted/cliffs.csv"
 COLUMNS = ("rows", "chip", "problem", "tile", "order", "measured", "predicted", "larger", "much_larger")
@@ -96,6 +97,28 @@ def summary(lines: list[Line]) -> str:
     return "\n".join(shown)
 
 
+def long_products() -> Iterator[tuple[str, int, int]]:
+    """Of each launch of a long product: which rows, what it read, and what is modelled."""
+    rows = [row for path in sorted(HERE.glob("*.csv")) for row in read_rows([path])]
+    for pair in recorded_pairs(rows, str(HERE / "predicted/rows.csv")):
+        row = pair.row
+        if row["execution"] == "free" and row["family"] != "attention" and drifts(row):
+            yield KIT, pair.measured, pair.predicted
+    for line in measured(MEASURED, "free"):
+        if line["dram_read_bytes"] and drifts_far(line):
+            yield EXPORTS, int(line["dram_read_bytes"]), int(line["predicted_read_bytes"])
+
+
+def far_summary(products: Iterable[tuple[str, int, int]]) -> str:
+    """A line for each kind of rows."""
+    inside = dict[str, list[bool]]()
+    for rows, read, modelled in products:
+        least, most = far_range(modelled)
+        inside.setdefault(rows, []).append(least <= read <= most)
+    shown = [f"{'rows':<16}{'long products':>15}{f'in {FEWER} to {MORE}':>17}"]
+    return "\n".join([*shown, *(f"{rows:<16}{len(held):>15}{sum(held):>17}" for rows, held in inside.items())])
+
+
 def main() -> int:
     """Read the command line."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
@@ -104,7 +127,7 @@ def main() -> int:
     if args.csv:
         simulate(args.csv)
     with open(args.csv or RECORDED, newline="") as file:
-        print(summary(list(csv.DictReader(file))))
+        print(summary(list(csv.DictReader(file))), "", far_summary(long_products()), sep="\n")
     return 0
 
 

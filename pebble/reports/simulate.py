@@ -26,7 +26,7 @@ from pebble.reports.simulated_orders import simulated
 from pebble.reports.target import Target, target_of, whole
 from pebble.schedules.tables.own import FixedTable
 from pebble.simulation import KernelConfig, Traffic, simulate_trace
-from pebble.simulation.cliff import read_range
+from pebble.simulation.cliff import far_range, read_range
 from pebble.simulation.merging import KEYS, Requested
 from pebble.system.files import check_output, check_path
 from pebble.traces.files import read_trace, write_trace
@@ -41,6 +41,7 @@ _CLIFF = (
     "at a cliff: with a quarter more cache it would read less than nine tenths of this; a launch that runs free may "
     "read anything from {} to {} there"
 )
+_FAR = "blocks of so long a product drift far apart: nine of ten launches read from {} to {}"
 
 
 def traffic_document(traffic: Traffic) -> dict[str, Any]:
@@ -102,7 +103,8 @@ class Simulation(_TrafficReport):
     notes : tuple of str
         What a reader must know of the assumptions.
     read_range : tuple of int, or None
-        Between what it reads where blocks run free and the model sits at a cliff (`pebble.simulation.cliff`).
+        Between what it reads where blocks run free and chance decides: at a cliff, or in a long product
+        (`pebble.simulation.cliff`).
     requested : Requested or None
         What L2 serves of the bytes that SMs receive, and what crosses its fabric: modelled, where the chip is known to
         merge requests.
@@ -263,11 +265,13 @@ def simulate_schedule(
     traffic_bytes = vary(workload, order, kernel.config) if sensitivity else None
     warm = "+warm" in kernel.config.policy
     bound = None if warm else trace_bound(workload, kernel)
-    notes, between = kernel_notes(workload, kernel, [order.name]), None
+    notes, between, words = kernel_notes(workload, kernel, [order.name]), None, _CLIFF
     if kernel.config.execution.is_asynchronous and family.hides_phases:
         between = read_range(traffic.dram_read_bytes, partial(_read_in, workload, order, kernel.config))
+    elif kernel.config.execution.is_asynchronous and family.drifts(workload, order.name, kernel.config):
+        between, words = far_range(traffic.dram_read_bytes), _FAR
     if between is not None:
-        notes = (_CLIFF.format(*map(format_bytes, between)), *notes)
+        notes = (words.format(*map(format_bytes, between)), *notes)
     requested = kernel.requested(workload, order, traffic, residual)
     return Simulation(workload, kernel, traffic, bound, traffic_bytes, notes, requested, between)
 

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 import pebble
-from pebble.simulation.cliff import FALLS, LARGER, MOST, MUCH_LARGER, read_range
+from pebble.simulation.cliff import FALLS, FEWER, LARGER, MORE, MOST, MUCH_LARGER, read_range
 
 
 @pytest.mark.parametrize(("larger", "cliff"), [(FALLS * 1000, False), (FALLS * 1000 - 1, True)])
@@ -38,3 +38,13 @@ def test_simulate_gives_a_range_at_the_capacity_of_the_cache_alone() -> None:
     assert least < 0.9 * read < read < most
     assert any(note.startswith("at a cliff") for note in near.notes)
     assert pebble.simulate(attention, **where | {"execution": "waves"}).read_range is None
+
+
+def test_simulate_gives_a_range_of_a_long_product_that_runs_free() -> None:
+    where: dict[str, Any] = {"gpu": "h100-sxm5-80gb", "sms": 1, "tile": "128x128x64", "schedule": "row"}
+    long = pebble.simulate(pebble.Gemm(1024, 1024, 8192), **where, execution="free")
+    read = long.to_dict()["dram_read_bytes"]
+    assert long.to_dict()["dram_read_bytes_at_cliff"] == [round(FEWER * read), round(MORE * read)]
+    assert any(note.startswith("blocks of so long a product") for note in long.notes)
+    assert pebble.simulate(pebble.Gemm(1024, 1024, 8192), **where, execution="waves").read_range is None
+    assert pebble.simulate(pebble.Gemm(1024, 1024, 4096), **where, execution="free").read_range is None
