@@ -47,7 +47,7 @@ def test_below_brute_force(shape: tuple[int, int, int], softmax: str) -> None:
         assert lower_bound(Attention(*shape, softmax=softmax), capacity).elements <= optimum
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=20, deadline=None)
 @given(side, side, side, side, st.sampled_from([(1, 1), (2, 1), (4, 2)]), st.booleans(), st.booleans(), st.data())
 def test_below_every_schedule(
     queries: int, keys: int, d: int, v: int, heads: tuple[int, int], causal: bool, strict: bool, data: st.DataObject

@@ -166,7 +166,7 @@ def moves_of(schedule: BackwardSchedule) -> list[Move]:
     return moves
 
 
-@settings(max_examples=120, deadline=None)
+@settings(max_examples=40, deadline=None)
 @given(side, side, side, st.sampled_from("ABC"), side, side)
 def test_schedules_are_legal_and_move_what_they_say(m: int, n: int, k: int, stays: str, s: int, t: int) -> None:
     w = GemmBackward(m, n, k)
@@ -179,7 +179,7 @@ def test_schedules_are_legal_and_move_what_they_say(m: int, n: int, k: int, stay
     assert lower_bound(w, max(3, schedule.peak_elements)).elements <= schedule.elements
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=13, deadline=None)
 @given(st.integers(1, 60), st.integers(1, 60), st.integers(1, 60), st.integers(12, 9000), st.sampled_from(WIDTHS))
 def test_bounds_are_below_every_schedule_and_fall(m: int, n: int, k: int, size: int, widths: Widths) -> None:
     w = GemmBackward(m, n, k)
@@ -272,7 +272,7 @@ def test_no_schedule_of_a_network_moves_fewer_bytes(shape: tuple[int, int, int, 
         assert sum(kernel.bound(capacity, 0).bytes for kernel in _kernels(problem, values, widths)) <= optimum
 
 
-@settings(max_examples=20, deadline=None)
+@settings(max_examples=8, deadline=None)
 @given(
     st.tuples(*[st.integers(1, 50)] * 4), st.booleans(), st.booleans(),
     st.sampled_from([("bf16", ""), ("fp8", "fp32"), ("fp32", "bf16")]), st.integers(40, 9000),
@@ -361,7 +361,7 @@ def attention_moves(w: AttentionBackward, by_key: bool, size: int) -> list[Move]
     return s.moves
 
 
-@settings(max_examples=80, deadline=None)
+@settings(max_examples=27, deadline=None)
 @given(
     st.integers(1, 5), st.integers(0, 4), st.integers(1, 3), st.integers(1, 3),
     st.sampled_from([(1, 1), (2, 1), (2, 2)]), st.booleans(), st.booleans(), st.integers(1, 9),
@@ -379,7 +379,7 @@ def test_panels_of_attention_are_legal_and_move_what_they_say(
     assert lower_bound(w, max(3, schedule.peak_elements)).elements <= schedule.elements
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=67, deadline=None)
 @given(
     st.tuples(st.integers(1, 4), st.integers(1, 3), st.integers(1, 4), st.integers(1, 3)), st.booleans(), st.booleans(),
     st.booleans(), st.integers(0, 3), st.integers(0, 3), st.integers(1, 4), st.integers(1, 4),
@@ -430,7 +430,7 @@ def test_attention_is_bounded_below_the_optimum(shape: tuple[int, int, int], cau
             assert all(item.elements >= optimum for item in found.values())
 
 
-@settings(max_examples=10, deadline=None)
+@settings(max_examples=8, deadline=None)
 @given(
     st.integers(1, 400), st.integers(0, 300), st.integers(1, 4), st.integers(1, 4), st.integers(1, 3), st.booleans(),
     st.sampled_from([("bf16", ""), ("fp8", "fp32"), ("fp32", "bf16")]), st.integers(60, 9000),

@@ -181,7 +181,7 @@ def test_below_the_optima_of_attention(shape: tuple[int, int, int], softmax: str
 side = st.one_of(st.integers(1, 12), st.floats(0, 9).map(lambda x: int(exp(x))))
 
 
-@settings(deadline=None, max_examples=60)
+@settings(deadline=None, max_examples=20)
 @given(side, side, side, side, st.booleans(), st.floats(1.1, 14).map(lambda x: int(exp(x))))
 def test_below_every_ffn_schedule(m: int, k: int, f: int, l: int, gated: bool, capacity: int) -> None:
     ffn = Ffn(m, k, f, l, gated)
@@ -195,7 +195,7 @@ def test_below_every_ffn_schedule(m: int, k: int, f: int, l: int, gated: bool, c
         assert line_bound(problem, capacity).elements <= best
 
 
-@settings(deadline=None, max_examples=60)
+@settings(deadline=None, max_examples=20)
 @given(side, side, st.integers(1, 130), st.sampled_from([(1, 1), (4, 2), (3, 1)]), st.floats(2, 14))
 def test_below_every_attention_schedule(
     queries: int, keys: int, d: int, heads: tuple[int, int], logarithm: float

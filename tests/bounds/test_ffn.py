@@ -22,7 +22,7 @@ CHAIN_OF_TWOS = (33, 24, 22, 18, 16)
 MIB = 2**19  # values of two bytes
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=20, deadline=None)
 @given(side, side, side, side, st.booleans(), st.integers(3, 60))
 def test_below_every_schedule(m: int, k: int, f: int, l: int, gated: bool, capacity: int) -> None:
     ffn = Ffn(m, k, f, l, gated)

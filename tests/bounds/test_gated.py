@@ -69,7 +69,7 @@ def test_no_segment_is_below_phi(shape: tuple[int, int, int, int], segments: int
     assert phi <= grid <= phi * 1.05  # and it is not far below, either
 
 
-@settings(max_examples=20, deadline=None)
+@settings(max_examples=8, deadline=None)
 @given(*[st.integers(1, 12)] * 4, st.integers(3, 60))
 def test_below_schedules_of_small_problems(m: int, k: int, f: int, l: int, capacity: int) -> None:
     cuts = [
@@ -83,7 +83,7 @@ def test_below_schedules_of_small_problems(m: int, k: int, f: int, l: int, capac
         assert h * phi + (lam - 2 - tau * l) * m * f - (h - 1) * capacity <= best + 1e-6
 
 
-@settings(max_examples=20, deadline=None)
+@settings(max_examples=8, deadline=None)
 @given(*[st.integers(1, 12)] * 4, st.integers(12, 160), st.sampled_from([(2, 4, 4, 2), (1, 4, 4, 2), (2, 2, 4, 2)]))
 def test_below_schedules_in_bytes(m: int, k: int, f: int, l: int, room: int, widths: tuple[int, int, int, int]) -> None:
     """Every way to count, on games so small that the multipliers are far from the best."""

@@ -48,7 +48,7 @@ def test_anchors() -> None:
 medium = st.integers(1, 200)
 
 
-@settings(deadline=None)
+@settings(max_examples=33, deadline=None)
 @given(medium, medium, medium, st.integers(3, 20_000), st.booleans())
 def test_below_every_schedule_and_near_the_closed_form(m: int, n: int, k: int, capacity: int, accumulate: bool) -> None:
     gemm = Gemm(m, n, k, accumulate=accumulate)
@@ -68,7 +68,7 @@ def test_falls_as_capacity_grows(m: int, n: int, k: int, capacity: int, more: in
     assert lower_bound(gemm, capacity).elements >= lower_bound(gemm, capacity + more).elements
 
 
-@settings(deadline=None)
+@settings(max_examples=33, deadline=None)
 @given(medium, medium, medium, st.integers(3, 5000), st.sampled_from(["bf16", "fp32", "fp8"]),
        st.sampled_from(["bf16", "fp32", "fp8"]))  # fmt: skip
 def test_bytes_with_mixed_widths(m: int, n: int, k: int, capacity: int, dtype: str, out: str) -> None:

@@ -147,7 +147,7 @@ def moves_of(schedule: LatentSchedule) -> list[Move]:
     return moves
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=50, deadline=None)
 @given(side, side, side, side, st.integers(1, 3), st.integers(1, 2), st.booleans(), st.data())
 def test_schedules_are_legal_and_move_what_they_say(
     queries: int, keys: int, latent: int, rope: int, heads: int, batch: int, causal: bool, data: st.DataObject
@@ -167,7 +167,7 @@ def test_schedules_are_legal_and_move_what_they_say(
     assert (traffic.loads, traffic.stores, traffic.peak) == (schedule.loads, schedule.stores, schedule.peak_elements)
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=50, deadline=None)
 @given(side, side, side, side, st.integers(1, 4), st.booleans(), st.integers(3, 120))
 def test_bounds_below_the_best_schedule_and_falling(
     queries: int, keys: int, latent: int, rope: int, heads: int, causal: bool, capacity: int

@@ -142,7 +142,7 @@ layers = st.builds(
 )  # fmt: skip
 
 
-@settings(deadline=None, max_examples=60)
+@settings(deadline=None, max_examples=20)
 @given(layers, st.integers(8, 600), st.integers(0, 300))
 def test_a_layer_between_its_inputs_and_its_kernels(layer: TransformerLayer, capacity: int, more: int) -> None:
     lower, separate = lower_bound(layer, capacity), LAYER.separate_bound(layer, capacity)
@@ -159,7 +159,7 @@ def test_a_layer_between_its_inputs_and_its_kernels(layer: TransformerLayer, cap
         assert max(separate.elements, known.elements) <= kernel_by_kernel
 
 
-@settings(deadline=None, max_examples=12)
+@settings(deadline=None, max_examples=8)
 @given(layers, st.integers(40, 2400), st.booleans(), st.booleans())
 def test_kernels_of_a_layer_by_themselves_are_one_number(
     layer: TransformerLayer, capacity: int, sums: bool, recompute: bool
@@ -219,7 +219,7 @@ def test_a_large_layer_moves_more_than_its_weights() -> None:
 sizes = st.integers(1, 60)
 
 
-@settings(deadline=None)
+@settings(max_examples=33, deadline=None)
 @given(sizes, sizes, sizes, st.integers(3, 2000), st.booleans(), st.booleans())
 def test_one_group_is_a_gemm(m: int, n: int, k: int, capacity: int, accumulate: bool, recompute: bool) -> None:
     gemm, grouped = Gemm(m, n, k, accumulate=accumulate), GroupedGemm((m,), n, k, accumulate=accumulate)
@@ -233,7 +233,7 @@ def test_one_group_is_a_gemm(m: int, n: int, k: int, capacity: int, accumulate: 
     assert (known.elements, known.bytes) == (of_gemm.elements, of_gemm.bytes)
 
 
-@settings(deadline=None)
+@settings(max_examples=33, deadline=None)
 @given(
     st.lists(sizes, min_size=1, max_size=6), sizes, sizes, st.integers(3, 2000), st.integers(0, 500), st.booleans(),
     st.sampled_from(["bf16", "fp8", "fp32"]), st.sampled_from(["bf16", "fp8", "fp32"]),

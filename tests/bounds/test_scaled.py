@@ -225,7 +225,7 @@ def test_a_network_below_the_optimum(
         assert found.lower.bytes <= result.upper_bound / 2  # of some pebbling, the best where it is optimal
 
 
-@settings(max_examples=80, deadline=None)
+@settings(max_examples=27, deadline=None)
 @given(
     st.tuples(st.integers(1, 4), st.integers(1, 9), st.integers(1, 9), st.integers(1, 4)), st.booleans(),
     st.sampled_from(["mxfp4", "tiles", "bf16"]), st.sampled_from(["mxfp4", "tiles", "fp8"]), st.integers(1, 4),
@@ -292,7 +292,7 @@ def test_panels_of_a_network_are_legal_and_move_what_they_say(
         assert bound_workload(w, cache=f"{-(-room // 2)}B").lower.bytes <= schedule.bytes
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=20, deadline=None)
 @given(
     st.tuples(*[st.integers(1, 200)] * 4), st.booleans(),
     st.tuples(*[st.sampled_from(sorted(FORMATS))] * 3), st.integers(64, 40000), st.sampled_from(["off", "fp32"]),
@@ -343,7 +343,7 @@ def _legal(w: ScaledGemm, stays: str, s: int, t: int) -> None:
     assert counted.cost == cost
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=20, deadline=None)
 @given(
     st.integers(1, 300), st.integers(1, 300), st.integers(1, 300), st.sampled_from(sorted(FORMATS)),
     st.sampled_from(sorted(FORMATS)), st.integers(64, 20000), st.sampled_from(["off", "fp32"]),

@@ -225,7 +225,7 @@ def test_never_above_an_optimum(shape: tuple[int, int, int]) -> None:
 sides = st.integers(1, 60)
 
 
-@settings(deadline=None, max_examples=60)
+@settings(deadline=None, max_examples=20)
 @given(
     sides,
     sides,

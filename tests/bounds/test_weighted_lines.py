@@ -267,7 +267,7 @@ def test_below_every_product_schedule(m: int, n: int, k: int, added: bool, width
         assert line_bound(problem.at(widths), memory.bytes).bytes <= least
 
 
-@settings(deadline=None, max_examples=60)
+@settings(deadline=None, max_examples=20)
 @given(side, side, side, side, st.booleans(), some_widths, sizes)
 def test_below_every_chain_schedule(m: int, k: int, f: int, l: int, gated: bool, widths: Widths, capacity: int) -> None:
     ffn = Ffn(m, k, f, l, gated)

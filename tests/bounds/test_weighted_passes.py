@@ -109,7 +109,7 @@ side = st.floats(0, 7).map(lambda x: int(exp(x)))
 ratio = st.floats(-0.3, 3).map(exp)
 
 
-@settings(deadline=None, max_examples=100)
+@settings(deadline=None, max_examples=33)
 @given(side, side, st.integers(1, 16), st.integers(1, 16), st.booleans(), some_widths, ratio)
 def test_below_every_attention_schedule(
     queries: int, keys: int, d: int, v: int, causal: bool, widths: Widths, passes: float

@@ -161,13 +161,13 @@ def test_no_change_makes_a_certificate_false() -> None:
     document = of_chain(cases=3, segments=2)
     least = in_values(best_ffn_schedule, Ffn(*CHAIN), CAPACITY).elements
     refused = 0
-    for what, other in random.Random(1).sample(list(mutations(document["claims"][0]["proof"])), 150):
+    for what, other in random.Random(1).sample(list(mutations(document["claims"][0]["proof"])), 60):
         mutated = json.loads(json.dumps({**document, "claims": [{**document["claims"][0], "proof": other}]}))
         if persuade(mutated) is None:
             refused += 1
         else:
             assert mutated["claims"][0]["elements"] <= least, what
-    assert 30 < refused < 150
+    assert 12 < refused < 60
 
 
 @pytest.mark.parametrize("seed", range(4))

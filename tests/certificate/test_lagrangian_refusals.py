@@ -163,14 +163,14 @@ def test_no_change_makes_a_certificate_false() -> None:
     document = of_chain()
     least = in_values(best_ffn_schedule, Ffn(*CHAIN), CAPACITY).elements
     refused = 0
-    for what, other in mutations(document["claims"][0]["proof"]):
+    for what, other in random.Random(1).sample(list(mutations(document["claims"][0]["proof"])), 120):
         changed = {**document, "claims": [{**document["claims"][0], "proof": other}]}
         changed = json.loads(json.dumps(changed))
         if persuade(changed) is None:
             refused += 1
         else:
             assert changed["claims"][0]["elements"] <= least, what
-    assert refused > 50
+    assert refused > 15
 
 
 @pytest.mark.parametrize("seed", range(60))

@@ -36,7 +36,7 @@ MODELS = [
 ]
 
 
-@settings(max_examples=12, **QUIET)
+@settings(max_examples=8, **QUIET)
 @given(
     st.one_of(st.booleans().flatmap(lambda w: random_dags.dags(5, w)), random_dags.cell_dags()),
     st.sampled_from(MODELS[:3]),

@@ -279,7 +279,7 @@ def test_other_weights_prove_no_more(weights: list[int]) -> None:
 def test_prices_of_any_kind_prove_no_more_than_a_schedule_moves() -> None:
     """The numbers of a proof at random, the rest put right: what the checker takes is true."""
     rnd, taken = random.Random(4), 0
-    for _ in range(100):
+    for _ in range(40):
         workload: Workload = Gemm(*(rnd.randint(1, 40) for _ in range(3)), accumulate=rnd.random() < 0.3)
         if rnd.random() < 0.5:
             workload = Ffn(*(rnd.randint(1, 30) for _ in range(4)), gated=rnd.random() < 0.3)
@@ -304,7 +304,7 @@ def test_prices_of_any_kind_prove_no_more_than_a_schedule_moves() -> None:
         if persuade(document) is not None:
             taken += 1
             assert document["claims"][0]["bytes"] <= result.upper.bytes
-    assert taken > 15
+    assert taken > 5
 
 
 def one_claim(name: str = "attention, causal") -> tuple[dict[str, Any], dict[str, Any]]:

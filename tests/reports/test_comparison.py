@@ -113,7 +113,7 @@ def test_equal_walks_are_simulated_once_and_named_apart() -> None:
     assert result.orders[0].counts is result.orders[1].counts
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=10, deadline=None)
 @given(st.data())
 def test_chains_move_no_less_than_with_accumulators_in_fp32(data: st.DataObject) -> None:
     """FFNs, whose split kernels round partial sums of Y when they pass them on, and attention, which does not."""
@@ -175,7 +175,7 @@ def test_the_best_schedule_fits_the_bytes_of_the_kernel(workload: Workload, opti
     assert trace.capacity.memory is not None and trace.capacity.memory.bytes == trace.capacity.bytes
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=10, deadline=None)
 @given(st.data())
 def test_no_best_schedule_of_a_kernel_is_below_its_bound_at_mixed_widths(data: st.DataObject) -> None:
     draw = data.draw

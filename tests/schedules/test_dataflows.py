@@ -160,7 +160,7 @@ workloads = st.one_of(
 )
 
 
-@settings(max_examples=60, deadline=None, derandomize=True)
+@settings(max_examples=20, deadline=None, derandomize=True)
 @given(
     workloads,
     st.sampled_from((None, "ring", "mesh-2x3", "all-to-all")),

@@ -30,7 +30,7 @@ from tests.schedules.fused_replay import replay
 side = st.integers(1, 7)
 
 
-@settings(max_examples=80, deadline=None)
+@settings(max_examples=27, deadline=None)
 @given(
     side, side, side, side, st.sampled_from([(1, 1), (2, 1), (3, 3), (4, 2)]), st.booleans(), st.booleans(), st.data()
 )

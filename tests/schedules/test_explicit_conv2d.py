@@ -103,7 +103,7 @@ def most_held(moves: Sequence[Move], read: int, sums: int) -> int:
     return most
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=20, deadline=None)
 @given(convolutions(), st.integers(3, 200))
 def test_the_best_of_each_family_is_legal(conv: Conv2d, capacity: int) -> None:
     for schedule in in_values(conv_schedules, conv, capacity):
@@ -114,7 +114,7 @@ def test_the_best_of_each_family_is_legal(conv: Conv2d, capacity: int) -> None:
         assert schedule.elements >= lower_bound(conv, capacity).elements
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=20, deadline=None)
 @given(convolutions(), st.integers(8, 600), st.sampled_from(["bf16", "fp8"]))
 def test_the_best_of_each_family_is_legal_in_bytes(conv: Conv2d, size: int, dtype: str) -> None:
     """Sums in fp32; the certificate says the same bytes."""
@@ -130,7 +130,7 @@ def test_the_best_of_each_family_is_legal_in_bytes(conv: Conv2d, size: int, dtyp
         assert schedule.bytes >= family_of(conv).lower_bound(conv, size // memory.widths.read, memory=memory).bytes
 
 
-@settings(max_examples=250, deadline=None)
+@settings(max_examples=83, deadline=None)
 @given(tilings(), st.integers(0, 60))
 def test_any_tile_is_legal_and_counted(plain: ConvSchedule, more: int) -> None:
     schedule = replace(plain, memory=FastMemory.of_values(max(3, plain.own_capacity + more), plain.conv))

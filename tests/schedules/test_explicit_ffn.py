@@ -30,7 +30,7 @@ from tests.schedules.test_explicit_gemm import bands
 side = st.integers(1, 7)
 
 
-@settings(max_examples=80, deadline=None)
+@settings(max_examples=27, deadline=None)
 @given(side, side, side, side, st.booleans(), st.integers(3, 80))
 def test_every_family_is_legal(m: int, k: int, f: int, l: int, gated: bool, capacity: int) -> None:
     schedules = in_values(ffn_schedules, Ffn(m, k, f, l, gated), capacity)
@@ -85,7 +85,7 @@ def test_the_first_block_is_wider_where_that_pays() -> None:
     assert band.wider > band.block and band.enter.turned > 0
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=13, deadline=None)
 @given(side, side, side, side, st.booleans(), st.integers(3, 60), st.integers(5, 40))
 def test_more_room_never_costs_more(m: int, k: int, f: int, l: int, gated: bool, capacity: int, more: int) -> None:
     ffn = Ffn(m, k, f, l, gated)
@@ -161,7 +161,7 @@ def test_gated_spills_a_band_where_that_pays() -> None:
     assert best.loads["H"] == best.stores["H"] == sum(b.extent * b.spilled for b in best.plan.bands) > 0
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=67, deadline=None)
 @given(bands(), st.integers(1, 6))
 def test_any_bands_of_gate_and_up_are_legal_and_counted(product: BandedProduct, d_out: int) -> None:
     """In pairs of columns, as one product with a cell of H for each; the checker counts the same traffic and room."""

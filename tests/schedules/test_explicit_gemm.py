@@ -68,7 +68,7 @@ def replay(schedule: ExplicitProduct) -> int:
 side = st.integers(1, 8)
 
 
-@settings(max_examples=120, deadline=None)
+@settings(max_examples=40, deadline=None)
 @given(side, side, side, st.integers(3, 90), st.booleans())
 def test_the_best_of_each_family_is_legal(m: int, n: int, k: int, capacity: int, accumulate: bool) -> None:
     for schedule in in_values(banded_products, Gemm(m, n, k, accumulate=accumulate), capacity):
@@ -94,7 +94,7 @@ def bands(draw: st.DrawFn) -> BandedProduct:
     return BandedProduct(gemm, FastMemory.of_values(most + draw(st.integers(0, 120)), gemm), axis, tuple(result))
 
 
-@settings(max_examples=400, deadline=None)
+@settings(max_examples=133, deadline=None)
 @given(bands())
 def test_any_bands_are_legal_and_counted(schedule: BandedProduct) -> None:
     """Move by move; and the checker of certificates counts the same traffic and room by formulas of its own."""
@@ -150,7 +150,7 @@ def test_a_slab_beside_blocks() -> None:
     assert best.elements <= 937_994_000
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=20, deadline=None)
 @given(side, side, side, st.integers(3, 60), st.integers(1, 20))
 def test_more_room_never_costs_more(m: int, n: int, k: int, capacity: int, more: int) -> None:
     gemm = Gemm(m, n, k)

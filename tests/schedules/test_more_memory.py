@@ -46,7 +46,7 @@ def least(workload: Workload, capacity: int, accumulator: int, values: int | Non
     return float("inf") if result is None else result.bytes
 
 
-@settings(max_examples=60, deadline=None, derandomize=True, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=20, deadline=None, derandomize=True, suppress_health_check=[HealthCheck.too_slow])
 @given(workloads(), st.integers(3, 160), st.sampled_from([0, 0, 4, 8]), st.integers(1, 12))
 def test_more_memory_moves_no_more(workload: Workload, capacity: int, accumulator: int, more: int) -> None:
     few, many = (least(workload, size, accumulator) for size in (capacity, capacity + more))
@@ -73,7 +73,7 @@ def test_where_it_moved_more(workload: Workload, accumulator: int, sizes: tuple[
     assert many <= few
 
 
-@settings(max_examples=30, deadline=None, derandomize=True, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=10, deadline=None, derandomize=True, suppress_health_check=[HealthCheck.too_slow])
 @given(st.integers(1, 60), st.integers(1, 40), st.integers(1, 60), st.integers(12, 900), st.integers(3, 200))
 def test_nor_where_values_are_limited_too(m: int, n: int, k: int, size: int, values: int) -> None:
     """A register holds one value, however narrow."""

@@ -62,7 +62,7 @@ def test_any_corner_is_legal_and_counted(drawn: tuple[Ffn, PanelsWithRemainder])
     assert claim["moved"]["peak_elements"] == schedule.peak_elements
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=33, deadline=None)
 @given(panels(), st.sampled_from(WIDTHS))
 def test_any_corner_in_bytes(drawn: tuple[Ffn, PanelsWithRemainder], widths: Widths) -> None:
     """What is held and moved, and the least room that the checker takes."""

@@ -102,7 +102,7 @@ def test_any_numbers_of_panels_columns_and_slabs(
         check(ffn, plan)
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=33, deadline=None)
 @given(networks(), rooms)
 def test_the_best_is_legal(ffn: Ffn, memory: FastMemory) -> None:
     chain = ffn_chain(ffn)
@@ -143,7 +143,7 @@ def test_any_corner_that_the_checker_takes_is_legal() -> None:
     assert all("both sides" in why or "was kept for it" in why for why in refusals)
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=33, deadline=None)
 @given(networks(), rooms, st.integers(0, 8), st.integers(0, 5))
 def test_any_chain_and_any_product(ffn: Ffn, memory: FastMemory, columns: int, which: int) -> None:
     """Bands of rows or hidden units in the first phase, blocks or a corner apart in the second."""
@@ -182,7 +182,7 @@ def test_phases_lower_the_traffic_of_networks(ffn: Ffn, mebibytes: int, most: in
 def test_more_memory_moves_no_more() -> None:
     for gated in (False, True):
         ffn = Ffn(4096, 2048, 7168, gated=gated)
-        results = [best_ffn_schedule(ffn, FastMemory(size << 18, USUAL)) for size in range(8, 120, 8)]
+        results = [best_ffn_schedule(ffn, FastMemory(size << 18, USUAL)) for size in range(8, 120, 16)]
         traffic = [item.bytes for item in results if item is not None]
         assert len(traffic) == len(results) and traffic == sorted(traffic, reverse=True)
 

@@ -50,7 +50,7 @@ def statement(workload: Workload) -> dict[str, Any]:
     return workload_statement(workload)
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=67, deadline=None)
 @given(corners())
 def test_any_corner_is_legal_and_counted(schedule: BandsWithRemainder) -> None:
     assert replay(schedule) == schedule.peak_elements
@@ -59,7 +59,7 @@ def test_any_corner_is_legal_and_counted(schedule: BandsWithRemainder) -> None:
     assert claim["moved"]["peak_elements"] == schedule.peak_elements
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=67, deadline=None)
 @given(
     corners(),
     st.sampled_from([Widths(2, 4, 4, 2), Widths(1, 4, 4, 2), Widths(4, 4, 4, 2), Widths(4, 4, 2, 2)]),

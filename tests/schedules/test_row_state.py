@@ -84,7 +84,7 @@ def replay(both: RowState, memory: FastMemory) -> None:
     assert traffic == both.bytes
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=20, deadline=None)
 @given(side, side, side, side, st.integers(20, 500), st.sampled_from(WIDTHS), st.none() | st.integers(5, 120))
 def test_every_move_is_legal_and_counted(
     m: int, k: int, f: int, l: int, size: int, widths: Widths, values: int | None
@@ -104,7 +104,7 @@ def heads(draw: st.DrawFn) -> Attention:
     )  # fmt: skip
 
 
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=17, deadline=None)
 @given(heads(), st.integers(20, 300))
 def test_the_checker_counts_the_same(attention: Attention, size: int) -> None:
     memory = FastMemory(size, Widths.of(attention, 4))
@@ -120,7 +120,7 @@ def test_the_checker_counts_the_same(attention: Attention, size: int) -> None:
     assert result[0].bytes >= family_of(attention).lower_bound(attention, size // 2, memory=memory).bytes
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=20, deadline=None)
 @given(heads(), st.integers(5, 150), st.booleans())
 def test_in_values(attention: Attention, capacity: int, state: bool) -> None:
     """Every move is legal and counted, by the checker too."""

@@ -48,7 +48,7 @@ def statement(ffn: Any) -> Any:
     return read_workload(workload_statement(ffn), "workload")
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=20, deadline=None)
 @given(st.integers(2, 8), side, side, side, st.booleans(), st.integers(6, 80), st.randoms(use_true_random=False))
 def test_any_groups_are_legal_and_counted(
     m: int, k: int, f: int, l: int, gated: bool, capacity: int, rnd: random.Random
@@ -60,7 +60,7 @@ def test_any_groups_are_legal_and_counted(
     assert sum(tokens for tokens, _ in schedule.groups) == m
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=20, deadline=None)
 @given(
     st.integers(2, 8), side, side, side, st.booleans(), st.sampled_from(WIDTHS), st.integers(40, 400),
     st.randoms(use_true_random=False),
@@ -94,6 +94,7 @@ def test_a_panel_and_two_phases_for_the_others() -> None:
     assert claimed(best)["elements"] == best.elements
 
 
+@pytest.mark.slow
 def test_the_same_at_a_small_scale_is_played() -> None:
     """8192x(8192,28672) at 40 MiB, all sides 1/128: what the search builds is legal, value by value."""
     ffn, capacity = Ffn(64, 64, 224), 1280

@@ -89,7 +89,7 @@ def test_products(m: int, n: int, k: int, memory: FastMemory, added: bool) -> No
         replay_gemm(schedule)
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=20, deadline=None)
 @given(st.integers(1, 12), st.integers(1, 12), st.integers(1, 12), rooms, st.booleans())
 def test_products_in_bands(m: int, n: int, k: int, memory: FastMemory, added: bool) -> None:
     for schedule in banded_products(Gemm(m, n, k, accumulate=added), memory):
@@ -114,7 +114,7 @@ def test_any_bands_that_fit(
         replay_gemm(schedule)
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=10, deadline=None)
 @given(st.integers(2, 60), st.integers(2, 60), st.integers(2, 60), st.integers(40, 4000), st.integers(20, 1000))
 def test_so_many_bytes_and_so_many_values(m: int, n: int, k: int, size: int, values: int) -> None:
     """A register holds one value, however narrow: what is found holds no more, and never moves less than without."""
@@ -151,7 +151,7 @@ def replay_chain(found: ChainPlan) -> None:
     assert played.traffic_total == found.bytes
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=20, deadline=None)
 @given(side, side, side, side, st.integers(1, 2), rooms)
 def test_networks(m: int, k: int, f: int, l: int, streams: int, memory: FastMemory) -> None:
     result = best_plan(Chain(m, k, f, l, streams), memory)
@@ -159,7 +159,7 @@ def test_networks(m: int, k: int, f: int, l: int, streams: int, memory: FastMemo
         replay_chain(result)
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=20, deadline=None)
 @given(side, side, side, rooms)
 def test_gate_and_up_in_one_kernel(m: int, k: int, f: int, memory: FastMemory) -> None:
     """Their product is stored complete; what a plan counts is all but that."""

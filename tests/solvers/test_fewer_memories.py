@@ -76,7 +76,7 @@ FAMILIES = {
 }
 
 
-@settings(max_examples=12, **QUIET)
+@settings(max_examples=8, **QUIET)
 @given(
     st.sampled_from(sorted(FAMILIES)),
     st.sampled_from([4, 5, 8]),

@@ -14,7 +14,7 @@ from tests.cdag.strategies import plain_dags
 VARIANTS = (Variant.RECOMPUTE, Variant.RECOMPUTE_SLIDING)
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=13, deadline=None)
 @given(plain_dags(most_values=5), st.sampled_from(VARIANTS), st.integers(0, 2))
 def test_against_brute_force(dag, variant, more):
     game = Game.from_dag(dag, variant)

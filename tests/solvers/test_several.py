@@ -113,7 +113,7 @@ def check_search(dag: nx.DiGraph, buffers: BufferModel, extra: int, balanced: bo
     assert most is None or max(sm.computations for sm in replayed.per_sm) <= most
 
 
-@settings(max_examples=12, **QUIET)
+@settings(max_examples=8, **QUIET)
 @given(LIMITED)
 def test_search_against_brute_force(case) -> None:
     check_search(*case)

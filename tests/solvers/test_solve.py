@@ -244,6 +244,7 @@ def test_large_games_have_a_bound_at_once():
     assert result.proof == ("GEMM bound",)
 
 
+@pytest.mark.slow
 def test_the_milp_alone_proves_2x2x2_at_every_capacity():
     # `solve` never gets that far, because the segment bound meets the heuristic; HiGHS needs a process without ortools
     code = (

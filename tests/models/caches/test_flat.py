@@ -20,7 +20,7 @@ def trace_of(ids: np.ndarray, sizes: np.ndarray) -> Trace:
     return Trace(("A",), sizes, np.zeros(len(sizes), np.uint8), len(ids), lambda: iter([chunk]))
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=100, deadline=None)
 @given(st.lists(st.tuples(st.integers(0, 120), st.integers(1, 60)), min_size=1, max_size=30), st.integers(0, 80))
 def test_pieces_are_the_same_trace(runs: list[tuple[int, int]], more: int) -> None:
     lines = np.concatenate([np.arange(first, first + length) for first, length in runs]).astype(np.int32)

@@ -138,7 +138,7 @@ def answers(engine: Engine) -> tuple[list[int], list[int], list[int]]:
 OPTIONS = st.sampled_from(["", "+no-write-allocate", "+map-halves", "+seed-7", "+seed-7+no-write-allocate"])
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=100, deadline=None)
 @given(cases(), st.sampled_from([1, 2, 4, 16, 32]), st.integers(1, 9), st.integers(1, 4), OPTIONS, st.integers(0, 50))
 def test_every_touch_misses_what_it_misses_granule_by_granule(
     case: Case, scale: int, k: int, parts: int, options: str, cut: int

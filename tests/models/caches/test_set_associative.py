@@ -17,7 +17,7 @@ from tests.models.caches.literal import Case, Line, cases, lines_of, make_trace,
 from tests.schedules.lockstep import lockstep_trace
 
 
-@settings(max_examples=250, deadline=None)
+@settings(max_examples=83, deadline=None)
 @given(cases(), st.integers(1, 4), st.booleans(), st.booleans(), st.sampled_from(["lru", "fifo"]))
 def test_sets(case: Case, ways: int, hashed: bool, allocate: bool, order: str) -> None:
     sizes, touches, capacity = case
