@@ -8,14 +8,14 @@ from dataclasses import dataclass
 import numpy as np
 
 from pebble.errors import InputError
-from pebble.schedules.recipes.recipe import Column, columnwise, heights_text, heights_words, ranges, shifted
+from pebble.schedules.recipes.recipe import Column, Flagged, columnwise, heights_text, heights_words, ranges, shifted
 from pebble.schedules.tables import Blocks, Launch, TileTable, deal
 from pebble.units import ceil_div
 from pebble.workloads import Gemm
 
 
 @dataclass(frozen=True)
-class GemmBands:
+class GemmBands(Flagged):
     """An order of tiles in bands.
 
     Attributes
@@ -53,17 +53,14 @@ class GemmBands:
 
     @property
     def flags(self) -> dict[str, bool]:
-        """What is done or not, by name."""
         return {"snake": self.snake, "sawtooth": self.sawtooth, "shift": self.shift, "whole": self.whole}
 
     @property
     def needs_waves(self) -> bool:
-        """As `pebble.schedules.recipes.recipe.Recipe` has it."""
         return self.shift or self.whole or self.wave > 0
 
     @property
     def name(self) -> str:
-        """A word for tables and files."""
         flags = [flag for flag, given in self.flags.items() if given]
         numbers = [f"{key}-{value}" for key, value in (("strip", self.strip), ("wave", self.wave)) if value]
         slabs = [f"slabs-{self.slabs}"] * (self.slabs > 1)
@@ -71,7 +68,6 @@ class GemmBands:
 
     @property
     def words(self) -> str:
-        """What it does, for a reader."""
         parts = [heights_words(self.heights, "tile rows" if self.axis == "m" else "tile columns")]
         parts += [f"the last {self.strip} tiles of each left to a band across"] * (self.strip > 0)
         parts += ["every second one walked back"] * (self.snake and len(self.heights) > 1)

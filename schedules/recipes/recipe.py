@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from abc import ABC, abstractmethod
+from collections.abc import Mapping, Sequence
 from itertools import groupby
-from typing import Any, Protocol, runtime_checkable
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,19 +15,21 @@ from pebble.schedules.tables import Launch, TileTable
 Column = NDArray[np.int64]
 
 
-@runtime_checkable
-class Recipe(Protocol):
+class Recipe(ABC):
     """How a table is made, in a few numbers that a search can turn."""
 
     @property
+    @abstractmethod
     def name(self) -> str:
         """A word for tables and files."""
 
     @property
+    @abstractmethod
     def words(self) -> str:
         """What it does, for a reader."""
 
     @property
+    @abstractmethod
     def needs_waves(self) -> bool:
         """Whether what it saves is lost where blocks do not wait for each other.
 
@@ -34,6 +37,7 @@ class Recipe(Protocol):
         (``benchmarks/hardware/exports/tuned_orders.csv``); waves that end with a band were not measured.
         """
 
+    @abstractmethod
     def table(self, workload: Any, launch: Launch) -> TileTable:
         """The table for a workload and a launch.
 
@@ -42,6 +46,15 @@ class Recipe(Protocol):
         InputError
             Numbers that do not suit the grid.
         """
+
+
+class Flagged(Recipe):
+    """A recipe of which some things are done or not."""
+
+    @property
+    @abstractmethod
+    def flags(self) -> Mapping[str, bool]:
+        """What is done or not, by name."""
 
 
 def runs(heights: Sequence[int]) -> list[tuple[int, int]]:
