@@ -90,7 +90,8 @@ class Walk:
 
     def touches(self, blocks: int, tiles: int) -> int:
         """Touches of all blocks, with so many tiles in each step."""
-        return tiles * int(np.sum(self.count, dtype=np.int64)) * (blocks if np.ndim(self.count) == 0 else 1)
+        count = self.count
+        return tiles * (blocks * int(count) if np.ndim(count) == 0 else int(np.sum(count, dtype=np.int64)))
 
 
 @dataclass(frozen=True)
@@ -161,7 +162,9 @@ class Steps:
 
     def __init__(self, tiles: Sequence[Strided | Index], ops: Sequence[int], walk: Walk | Script | None = None) -> None:
         strided = [tile if isinstance(tile, Strided) else Strided(tile, 0) for tile in tiles]
-        self.bases = np.stack([tile.base for tile in strided], axis=-1).astype(np.int32)
+        self.bases = np.empty((len(strided[0].base), len(strided)), np.int32)
+        for touch, tile in enumerate(strided):
+            self.bases[:, touch] = tile.base
         self.strides = np.array([tile.stride for tile in strided], np.int32)
         self.ops, self.walk = np.array(ops, np.uint8), walk or Walk(0, 1)
         blocks, touches = self.bases.shape

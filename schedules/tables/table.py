@@ -23,7 +23,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pebble.errors import InputError
-from pebble.schedules.orders import OrderParams
+from pebble.schedules.orders import OrderParams, params_of
 from pebble.schedules.tile import TileShape
 from pebble.units import ceil_div
 from pebble.workloads.workload import Workload
@@ -87,7 +87,7 @@ class Launch:
     @property
     def order_params(self) -> OrderParams:
         """What tile orders need to know of the kernel."""
-        return OrderParams(sms=self.sms, tile_m=self.tile.bm, tile_n=self.tile.bn)
+        return params_of(self.sms, self.tile)
 
 
 @dataclass(frozen=True, eq=False)

@@ -102,8 +102,9 @@ def _with_misses(waves: list[Wave], moves: Traffic, rates: Rates) -> list[Wave]:
     blocks = sum(wave.blocks for wave in waves)
     results: list[Wave] = []
     for wave, missed in zip(waves, moves.counts.read_misses_of_waves, strict=True):
-        lines = missed + written * wave.blocks / blocks + (0.0 if results else resident)
-        results.append(wave._replace(dram_seconds=lines / rates.dram_lines / 1e9))
+        here, compute, shared, l2, _, latency, around = wave
+        lines = missed + written * here / blocks + (0.0 if results else resident)
+        results.append(Wave(here, compute, shared, l2, lines / rates.dram_lines / 1e9, latency, around))
     return results
 
 
@@ -167,8 +168,8 @@ def quick_look(
         workload, config.tile, config.stages, config.sms, config.blocks_per_sm, rates, moves
     )  # fmt: skip
     program = family.program(workload, readable(family, workload, candidate), config)
-    throttled = throttled_seconds(program.flops, config.sms, rates, time.seconds)
-    time = replace(time, seconds=time.seconds + throttled, throttled_seconds=throttled)
+    if throttled := throttled_seconds(program.flops, config.sms, rates, time.seconds):
+        time = replace(time, seconds=time.seconds + throttled, throttled_seconds=throttled)
     there = replace(config, execution=FREE) if free else config
     time, again = both_times(program, there, time, power, _SAMPLED_WAVES)
     return QuickLook(traffic, time.seconds, again)
