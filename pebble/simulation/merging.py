@@ -194,11 +194,10 @@ def _phase(phase: Phase, wave_blocks: int, tile_lines: NDArray[np.int32], gpcs: 
     waves = [(number, full / len(seen)) for number in seen] + [(full, 1.0)] * (blocks > full * wave_blocks)
     for number, times in waves:
         here = slice(number * wave_blocks, min(blocks, (number + 1) * wave_blocks))
-        k = steps.walk.k(here, False)
-        alike = k.shape[1:] == (1, 1) and k.min(initial=0) >= 0  # then every step shares as the first one does
-        sample = _spread(len(k), 1 if alike else _SAMPLED_STEPS)
-        k_of, times = k[sample].astype(np.int64), times * len(k) / max(1, len(sample))
-        _count(steps.bases[here], steps.strides, k_of, tile_lines, gpcs.of_slot, gpcs.part, times, sums)
+        # where all blocks walk alike every step shares as the first one does
+        sample = _spread(count := steps.walk.steps(here), 1 if steps.walk.alike is not None else _SAMPLED_STEPS)
+        k, times = steps.walk.k(here, False, sample).astype(np.int64), times * count / max(1, len(sample))
+        _count(steps.bases[here], steps.strides, k, tile_lines, gpcs.of_slot, gpcs.part, times, sums)
     total = Lines(*sums.tolist())
     for part in (phase.prologue, phase.epilogue):  # reads that nobody shares, and results
         if part is not None:

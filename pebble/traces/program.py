@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from copy import copy
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -44,15 +44,19 @@ class Walk:
     one_way: bool = False
 
     @cached_property
-    def _alike(self) -> range | None:
+    def alike(self) -> range | None:
         """The k of every block where all walk alike."""
         values = (self.begin, self.count, self.backwards, self.start)
         if any(np.ndim(value) for value in values) or self.start:
             return None
         return range(int(self.begin), int(self.begin) + int(self.count))
 
-    def k(self, blocks: slice, turned: Flags) -> Index:
-        """The k of each step of some blocks; ``turned`` where a wave runs backwards.
+    def steps(self, blocks: slice) -> int:
+        """The most that any of some blocks takes."""
+        return int(self.count if np.ndim(self.count) == 0 else np.max(np.asarray(self.count)[blocks]))
+
+    def k(self, blocks: slice, turned: Flags, only: Sequence[int] | None = None) -> Index:
+        """The k of each step of some blocks; ``turned`` where a wave runs backwards; of some steps ``only``.
 
         Returns
         -------
@@ -67,12 +71,12 @@ class Walk:
         [[2, 1, 0], [1, 0, 2]]
         """
         turned = False if self.one_way else turned
-        alike = self._alike
-        if alike is not None and np.ndim(turned) == 0:
-            same = np.arange(alike.start, alike.stop, dtype=np.int32)[:, None, None]
-            return same[::-1] if self.backwards != turned else same
+        if self.alike is not None and np.ndim(turned) == 0:
+            same = self.alike[::-1] if self.backwards != turned else self.alike
+            ks = np.arange(same.start, same.stop, same.step) if only is None else np.array([same[i] for i in only])
+            return ks.astype(np.int32)[:, None, None]
         begin, count, backwards, start = self._of(blocks)
-        step = np.arange(int(np.max(count)), dtype=np.int32)[:, None]
+        step = (np.arange(self.steps(blocks), dtype=np.int32) if only is None else np.array(only, np.int32))[:, None]
         ahead = (step + start) % np.maximum(count, 1)
         result = begin + np.where(np.not_equal(backwards, turned), count - 1 - ahead, ahead)
         return np.asarray(np.where(step < count, result, -1)[..., None])
@@ -99,10 +103,15 @@ class Script:
     """The same steps for every block, a k for each touch, shape (steps, touches); -1 is no touch."""
 
     ks: Index
+    alike: ClassVar[None] = None
 
-    def k(self, blocks: slice, turned: Flags) -> Index:
+    def steps(self, blocks: slice) -> int:
+        """All of them."""
+        return len(self.ks)
+
+    def k(self, blocks: slice, turned: Flags, only: Sequence[int] | None = None) -> Index:
         """The k of each touch, shape (steps, 1, touches)."""
-        return self.ks[:, None]
+        return (self.ks if only is None else self.ks[only])[:, None]
 
     def first(self, blocks: int, steps: int | None = None) -> Script:
         """That of the first steps, where they are given."""
