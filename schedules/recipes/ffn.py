@@ -82,7 +82,8 @@ class FusedBands(Flagged):
 
         def add(rows: range, cols: range, first: int, steps: int, product: int, adds: bool = False) -> None:
             tiles = np.stack(columnwise(rows, cols), axis=1)
-            start = shifted(len(tiles), len(rows), steps, slots, first) if self.shift else None
+            column = np.arange(len(tiles)) // len(rows)
+            start = first + shifted(column, len(rows) * steps / slots, steps) if self.shift else None
             groups.append(Blocks(tiles, steps, first, start, phase=len(groups), product=product, adds=adds))
 
         for number, rows in enumerate(ranges(self.heights)):

@@ -116,19 +116,18 @@ def ranges(heights: Sequence[int]) -> list[range]:
     return [range(end - height, end) for end, height in zip(ends, heights, strict=True)]
 
 
-def shifted(blocks: int, height: int, depth: int, wave_blocks: int, first: int = 0) -> Column:
-    """The k step that each block of a band begins with, so that one wave spreads over all of k.
+def shifted(column: Column, later: NDArray[np.float64] | float, depth: int) -> Column:
+    """The k step of so many that each block of a band begins with, so that one wave spreads over all of k.
 
-    Block number t of a band walked ``height`` at a time begins ``height * depth / wave_blocks`` steps before those of
-    the column before it. So each k of the band is touched again after that many steps, and not only in the next wave.
+    Blocks of a column of a band begin ``later`` steps before those of the column before it: its height times the depth
+    over the blocks of a wave. So each k of the band is touched again after that many steps, not only in the next wave.
 
     Examples
     --------
-    >>> shifted(6, 2, 8, 4).tolist()
+    >>> shifted(np.array([0, 0, 1, 1, 2, 2]), 2 * 8 / 4, 8).tolist()
     [0, 0, 4, 4, 0, 0]
     """
-    column = np.arange(blocks, dtype=np.int64) // height
-    return np.asarray(first + -np.round(column * (height * depth / wave_blocks)).astype(np.int64) % depth)
+    return np.asarray(-np.round(column * later).astype(np.int64) % depth)
 
 
 def columnwise(inner: Sequence[int], outer: Sequence[int]) -> tuple[Column, Column]:
