@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 
 from pebble.errors import InputError
 from pebble.families.family import KernelFamily
-from pebble.families.spaces.candidate import Candidate, estimated_traffic, readable
+from pebble.families.spaces.candidate import Candidate, estimated_traffic, program_of
 from pebble.schedules.execution import FREE
 from pebble.schedules.kernel import Work
 from pebble.schedules.tables.registry import KERNELS
@@ -167,7 +167,7 @@ def quick_look(
     time = coarse_time(
         workload, config.tile, config.stages, config.sms, config.blocks_per_sm, rates, moves
     )  # fmt: skip
-    program = family.program(workload, readable(family, workload, candidate), config)
+    program = program_of(family, workload, candidate)
     if throttled := throttled_seconds(program.flops, config.sms, rates, time.seconds):
         time = replace(time, seconds=time.seconds + throttled, throttled_seconds=throttled)
     there = replace(config, execution=FREE) if free else config
