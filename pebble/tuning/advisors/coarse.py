@@ -139,7 +139,7 @@ def quick_look(
     power: Power | None,
     free: bool = False,
 ) -> QuickLook:
-    """Bytes, time and energy of one tile and order in waves, without a simulation: one to three ms for a product.
+    """Bytes, time and energy of one tile and order in waves, without a simulation: half a ms for a product.
 
     Bytes are those of an LRU in closed form (`estimated_traffic`), time is that of its waves in counts, and requests
     those of a few of them. ``benchmarks/quick_look.py`` sets it beside the full simulation on random layers.
