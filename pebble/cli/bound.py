@@ -18,7 +18,6 @@ With --buffers sm-local, pooled or connected, --cache is the storage of one SM a
 from __future__ import annotations
 
 import argparse
-import sys
 import threading
 from collections.abc import Mapping, Sequence
 from contextlib import nullcontext
@@ -115,7 +114,7 @@ def _say_less(result: SmBound, claims: Sequence[Mapping[str, Any]]) -> None:
     for key, claim in zip(("lower_bound", "balanced_bound"), claims, strict=True):
         bound, proved = result.answer[key]["elements"], claim["elements"]
         if proved < bound:
-            print(f"note: the certificate proves {proved:,} elements, not {bound:,}", file=sys.stderr)
+            _output.tell(f"note: the certificate proves {proved:,} elements, not {bound:,}")
 
 
 def _bound(args: argparse.Namespace, is_dag: bool, stop: threading.Event) -> Bound | SmBound | DagBounds:
