@@ -18,8 +18,12 @@ Schedules = Own | Sequence[Own]
 
 
 def named(schedules: Schedules) -> Schedules | None:
-    """Those that are named, None for all; a list may hold arrays, which compare with nothing."""
-    return None if isinstance(schedules, str) and schedules.strip().lower() == "all" else schedules
+    """Those that are named, None where that is all of them."""
+    return None if _all_of(schedules) else schedules
+
+
+def _all_of(schedules: Schedules) -> bool:
+    return isinstance(schedules, str) and schedules.strip().lower() == "all"  # a list may hold arrays: no ==
 
 
 def read_schedules(names: Schedules, everything: Sequence[Any], parse: Callable[[Any], Any]) -> list[Any]:
@@ -32,7 +36,7 @@ def read_schedules(names: Schedules, everything: Sequence[Any], parse: Callable[
     UnknownNameError
         An unknown name.
     """
-    if named(names) is None:
+    if _all_of(names):
         return list(everything)
     parts = [part for part in _parts(names) if not isinstance(part, str) or part.strip()]
     if not parts:
