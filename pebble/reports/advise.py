@@ -27,7 +27,7 @@ from pebble.workloads.workload import Workload
 
 TRIED = (
     "tried are tiles whose steps of k are one cache line and whose results pass through shared memory; a kernel of "
-    "other steps, or without, may be modelled as faster: `pebble time --tile` and pebble.integrations.triton.prune take it"
+    "other steps, or without, may be modelled as faster: `pebble time --tile` and pebble.integrations take it"
 )
 
 
