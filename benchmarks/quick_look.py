@@ -91,8 +91,8 @@ def cost(every: list[Tried], by_time: bool) -> float:
 
 
 def share(values: list[float], limit: float) -> str:
-    """How many are within a limit of 1."""
-    return f"{sum(abs(value - 1) <= limit for value in values) / len(values):.0%}"
+    """How many are within a limit of 1, rounded down: 100 % are all."""
+    return f"{100 * sum(abs(value - 1) <= limit for value in values) // len(values)}%"
 
 
 def main() -> int:
@@ -123,7 +123,8 @@ def main() -> int:
         costs = [cost(here, by_time) for here in layers]
         mean = sum(costs) / len(costs)
         print(f"| {what} | {share(costs, 0.01)} | {share(costs, 0.03)} | {mean:.4f} | {max(costs):.3f} |")
-    print(f"\nA look takes {took[len(took) // 2] * 1e3:.2f} ms in the median, {took[-1] * 1e3:.1f} ms at most.")
+    median, most = took[len(took) // 2] * 1e3, took[len(took) * 95 // 100] * 1e3
+    print(f"\nA look takes {median:.2f} ms in the median, {most:.2f} ms in 95 of 100, {took[-1] * 1e3:.1f} ms at most.")
     return 0
 
 

@@ -172,7 +172,7 @@ class Partitions(Replacing):
             raise InputError(f"policy: got {self.name!r}, expected +no-write-allocate with oldest-of-K only.")
 
     @property
-    def runs(self) -> type[Engine]:  # type: ignore[override]  # of an instance: which depends on its replacement
+    def runs(self) -> type[Engine]:
         return OldestOfKEngine if self.drawn else PartitionedLruEngine
 
     @property

@@ -151,7 +151,7 @@ class Persisting(CachePolicy):
             )
 
     @property
-    def structure(self) -> str:  # type: ignore[override]  # of an instance: what the cache behind it has
+    def structure(self) -> str:
         return self.behind.structure
 
     @property

@@ -112,14 +112,10 @@ class CachePolicy(ABC):
         ``+llc-SIZE``: a cache between these and DRAM.
     """
 
-    runs: ClassVar[type[Engine]]
-    """The engine; it gets a trace that `view` has prepared, the capacity and the policy."""
     pattern: ClassVar[str]
     """A regular expression for the name before the colon; named groups are fields, whole numbers where they look so."""
     examples: ClassVar[tuple[str, ...]]
     """Names to show and suggest."""
-    structure: ClassVar[str] = "full"
-    """What the model is made of; ``full`` is one fully associative cache."""
     replacements: ClassVar[str] = ""
     """A regular expression for what may stand after the colon, empty for nothing."""
     options: ClassVar[frozenset[str]] = frozenset({"warm", "no-write-allocate"})
@@ -134,6 +130,16 @@ class CachePolicy(ABC):
     sm_map: str = ""
     parts: int = 1
     last_level_bytes: int = 0
+
+    @property
+    @abstractmethod
+    def runs(self) -> type[Engine]:
+        """The engine; it gets a trace that `view` has prepared, the capacity and the policy."""
+
+    @property
+    def structure(self) -> str:
+        """What the model is made of; ``full`` is one fully associative cache."""
+        return "full"
 
     @property
     @abstractmethod

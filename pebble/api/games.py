@@ -9,8 +9,9 @@ from threading import Event
 from typing import TYPE_CHECKING, Any
 
 from pebble.errors import InputError
+from pebble.reports.game_rules import GameRules
 from pebble.reports.options import GameOptions, MemoryOptions, spelled_out, split_options
-from pebble.reports.solve import Effort, GameRules, Solution, solve_game
+from pebble.reports.solve import Effort, Solution, solve_game
 from pebble.reports.solve import shown as cost_words
 from pebble.system.clock import shown
 

@@ -9,7 +9,7 @@ from pebble.errors import InputError, check_flag
 from pebble.models.machine import Machine
 from pebble.reports.options import refuse, spelled_out, split_options
 from pebble.reports.refusals import check_residual
-from pebble.reports.schedule_names import Schedules
+from pebble.reports.schedule_names import Schedules, named
 from pebble.reports.simulated_kernel import KernelOptions
 from pebble.reports.target import PlaceOptions, check_options, scratchpads_of
 from pebble.system.clock import counting, shown
@@ -91,20 +91,10 @@ def time(
         raise InputError("--sweep: got it with --beside, expected one of them.")
     if beside is None and (beside_schedules is not None or beside_sms is not None):
         raise InputError("--beside-schedules, --beside-sms: expected --beside WORKLOAD with them.")
-    if beside is None and sweep is None and scratchpads_of(options) is not None:
-        from pebble.reports.dataflows import compare_dataflows
-
-        check_options(options, KernelOptions.__optional_keys__, "time")
-        place, of_kernels = split_options(options, PlaceOptions)
-        of_gpus = {
-            "schedules": None if isinstance(schedules, str) and schedules == "all" else schedules,
-            "schedule": schedule,
-            "residual": residual,
-            "promote_every": promote_every,
-        }
-        refuse("a machine of scratchpads", {**of_kernels, **of_gpus})
-        return compare_dataflows(workload, **place)
+    of_one = {"schedule": schedule, "residual": residual, "promote_every": promote_every}
     if beside is None and sweep is None:
+        if scratchpads_of(options) is not None:
+            return _dataflows(workload, {"schedules": named(schedules), **of_one}, options)
         check_residual(workload, residual)
         from pebble.reports.kernel_time import time_schedules
 
@@ -118,16 +108,25 @@ def time(
             "--schedule, --residual, --promote-every: got it with --beside or --sweep, expected one workload at one "
             "size with it."
         )
-    named = None if schedules == "all" else schedules
     if sweep is not None:
         from pebble.reports.time_sweep import read_sweep, time_sweep
 
-        return time_sweep(workload, read_sweep(sweep), named, **options)
+        return time_sweep(workload, read_sweep(sweep), named(schedules), **options)
     assert beside is not None
     from pebble.reports.time_concurrent import read_concurrent, read_splits, time_concurrent
 
     other = read_concurrent(beside, workload)
-    return time_concurrent(workload, other, named, beside_schedules, read_splits(beside_sms), **options)
+    return time_concurrent(workload, other, named(schedules), beside_schedules, read_splits(beside_sms), **options)
+
+
+def _dataflows(workload: Workload, of_gpus: Mapping[str, object], options: KernelOptions) -> DataflowComparison:
+    """Of a machine of scratchpads: dataflows, to which nothing that is about kernels applies."""
+    from pebble.reports.dataflows import compare_dataflows
+
+    check_options(options, KernelOptions.__optional_keys__, "time")
+    place, of_kernels = split_options(options, PlaceOptions)
+    refuse("a machine of scratchpads", {**of_kernels, **of_gpus})
+    return compare_dataflows(workload, **place)
 
 
 @spelled_out(KernelOptions)

@@ -27,7 +27,7 @@ from pebble.reports.options import (
     split_options,
 )
 from pebble.reports.refusals import check_residual
-from pebble.reports.schedule_names import Own, Schedules
+from pebble.reports.schedule_names import Own, Schedules, named
 from pebble.reports.simulated_kernel import KernelOptions
 from pebble.reports.target import PlaceOptions, TargetOptions, check_options, scratchpads_of
 from pebble.system.clock import counting, shown
@@ -112,8 +112,8 @@ def bound(
     """
     where: PlaceOptions = {"gpu": gpu, "machine": machine, "cache": cache}
     own, parameters = split_options(options, BoundOptions)
-    named = isinstance(what, str) and Path(what).suffix.lower() not in SUFFIXES
-    if named and capacity is None and any(value is not None for value in where.values()):
+    by_name = isinstance(what, str) and Path(what).suffix.lower() not in SUFFIXES
+    if by_name and capacity is None and any(value is not None for value in where.values()):
         what, parameters = read_workload(what, parameters), {}
     check_flag("recompute", recompute)
     plain = isinstance(what, list | tuple | Mapping)
@@ -209,16 +209,11 @@ def compare(
     >>> [t.order for t in found.orders], found.orders[0].dram_bytes >= found.trace.bound.bytes
     (['hilbert', 'row'], True)
     """
+    of_orders = {"schedules": named(schedules), "schedule": schedule, "residual": residual}
     if _side_by_side(workload, options):
-        from pebble.reports.explicit_schedules import compare_explicit
-
-        target, more = split_options(options, TargetOptions)
-        named = {"schedules": None if _all_of(schedules) else schedules, "schedule": schedule, "residual": residual}
-        refuse("schedules under explicit control", {**named, **more, "exact": exact, "time_limit": time_limit})
-        return compare_explicit(workload, **target)
+        return _compare_explicit(workload, options, {**of_orders, "exact": exact, "time_limit": time_limit})
     _check_comparison(workload, options, residual, exact)
     others, kernel = split_options(options, BoundaryOptions)
-    named = {"schedules": None if _all_of(schedules) else schedules, "schedule": schedule, "residual": residual}
     timed = {name: others.pop(name) for name in ("accumulator", "energy")}
     boundary = Buffers(**others)
     where, of_kernels = split_options(kernel, PlaceOptions)
@@ -228,12 +223,12 @@ def compare(
 
         sms = of_kernels.pop("sms", None)
         energy = timed.pop("energy")
-        refuse(boundary.words, {"exact": exact, "time_limit": time_limit, **timed, **of_kernels, **named})
+        refuse(boundary.words, {"exact": exact, "time_limit": time_limit, **timed, **of_kernels, **of_orders})
         return compare_sms(workload, boundary, sms=sms, tile=tile, energy=energy, **where)
     if not exact and scratchpads_of(where) is not None:
         from pebble.reports.dataflows import compare_dataflows
 
-        refuse("a machine of scratchpads", {"time_limit": time_limit, "tile": tile, **of_kernels, **named})
+        refuse("a machine of scratchpads", {"time_limit": time_limit, "tile": tile, **of_kernels, **of_orders})
         return compare_dataflows(workload, **timed, **where)
     if exact:
         from pebble.reports.exact import compare_exactly
@@ -257,9 +252,15 @@ def _side_by_side(workload: Workload, options: CompareOptions) -> bool:
     return family.side_by_side and scratchpads_of(options) is None
 
 
-def _all_of(schedules: Schedules) -> bool:
-    """Whether no schedule is named; a list may hold arrays, which compare with nothing."""
-    return isinstance(schedules, str) and schedules == "all"
+def _compare_explicit(
+    workload: Workload, options: CompareOptions, of_kernels: Mapping[str, object]
+) -> ScheduleComparison:  # fmt: skip
+    """Schedules under explicit control, to which nothing that is about kernels applies."""
+    from pebble.reports.explicit_schedules import compare_explicit
+
+    target, more = split_options(options, TargetOptions)
+    refuse("schedules under explicit control", {**of_kernels, **more})
+    return compare_explicit(workload, **target)
 
 
 def _check_comparison(workload: Workload, options: CompareOptions, residual: bool, exact: bool) -> None:

@@ -191,7 +191,8 @@ def scaled_bound(
     """
     units, p, written = widths.units, widths.partial, widths.written
     found = best_of(uses, Goal(units * capacity_bytes, units * least_bytes))
-    proof = None if found is None else ScaledProof(found, widths)  # type: ignore[arg-type]
+    assert found is None or isinstance(found, Segments | LineBound)  # nothing else proves anything of such operands
+    proof = None if found is None else ScaledProof(found, widths)
     each = ", ".join(f"one of {name} ${taken}$" for name, taken in widths.inputs.items())
     cells, again = "", "Values may be computed again."
     if widths.hidden[0]:

@@ -255,7 +255,13 @@ def _tell_sku(name: str) -> None:
     from pebble.models.machine import SHORT_NAMES
 
     if sku := SHORT_NAMES.get(name.lower()):
-        print(f"pebble: {name} is taken as {sku}", file=sys.stderr)
+        _tell(f"{name} is taken as {sku}")
+
+
+def _tell(text: str) -> None:
+    from pebble.cli._output import tell
+
+    tell(f"pebble: {text}")
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -302,16 +308,16 @@ def _answer(arguments: list[str]) -> int:
         text = str(error)
         if len(text) > _LONGEST_SENTENCE:  # somebody's number of thousands of digits
             text = text[: _LONGEST_SENTENCE // 2] + " ... " + text[-_LONGEST_SENTENCE // 2 :]
-        print(f"pebble: {text}", file=sys.stderr)
+        _tell(text)
         return error.exit_code
     except KeyboardInterrupt:
-        print("pebble: interrupted.", file=sys.stderr)
+        _tell("interrupted.")
         return 130
     except BrokenPipeError:  # the reader of our output left, as `| head` does
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 0
     except MemoryError:
-        print("pebble: there is not enough memory for this; use a smaller problem or larger tiles.", file=sys.stderr)
+        _tell("there is not enough memory for this; use a smaller problem or larger tiles.")
         return 2
     except OSError as error:
         if error.filename is not None or error.errno is None:
@@ -319,6 +325,6 @@ def _answer(arguments: list[str]) -> int:
         why = f"{error.strerror}; free some space or write elsewhere"
         if error.errno == errno.EBADF:
             why = "standard output is closed; write it to a file or to /dev/null"
-        print(f"pebble: cannot write the output: {why}.", file=sys.stderr)
+        _tell(f"cannot write the output: {why}.")
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # nothing more to flush at exit
         return 2

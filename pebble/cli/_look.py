@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import argparse
-import sys
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
+from pebble.cli import _output
 from pebble.errors import InputError
 from pebble.plots.look import STYLES, WIDTHS_INCHES, Look, looking, read_look
 from pebble.plots.save import check_figure_path, save_figure
@@ -90,7 +90,7 @@ def write_figure(
         figure, numbers = drawn if isinstance(drawn, tuple) else (drawn, {})
         save_figure(figure, path or args.figure)
     if path is None:
-        print(f"figure: {args.figure}", file=sys.stderr)
+        _output.tell(f"figure: {args.figure}")
     return numbers
 
 

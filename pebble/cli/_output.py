@@ -53,6 +53,13 @@ def say(text: str, indent: str = "") -> None:
     print(textwrap.fill(text, width(), initial_indent=indent, subsequent_indent=indent + "  ", break_on_hyphens=False))
 
 
+def tell(text: str) -> None:
+    """Print text on stderr: wrapped on a terminal or to ``COLUMNS``, in a log as it is; paths stay whole."""
+    if os.environ.get("COLUMNS") or sys.stderr.isatty():
+        text = textwrap.fill(text, width(), subsequent_indent="  ", break_on_hyphens=False, break_long_words=False)
+    print(text, file=sys.stderr, flush=True)
+
+
 def say_command(head: str, command: str, indent: str) -> None:
     """Print a command behind a head; a shell takes it as it stands, on several lines too; options keep their values."""
     paired = re.sub(r" (--?[a-z][\w-]*) (?=[^\s-])", " \\1\xa0", command)
@@ -110,7 +117,7 @@ def _cell(text: str, space: int, left: bool) -> str:
 def stages(of: str) -> Iterator[Callable[[str], object]]:
     """A function that says what begins: with the seconds since on a terminal, else (the log of a job) in a line."""
     if not sys.stderr.isatty():
-        yield lambda stage: print(f"pebble: {of}: {stage}", file=sys.stderr, flush=True)
+        yield lambda stage: tell(f"pebble: {of}: {stage}")
         return
     from rich.console import Console
     from rich.progress import Progress as Bar

@@ -37,7 +37,7 @@ def tell_patience(
 
 def say_patience(how_long: str) -> None:
     """On stderr, before what takes long begins."""
-    print(f"pebble: {how_long}", file=sys.stderr, flush=True)
+    _output.tell(f"pebble: {how_long}")
 
 
 def tell_patience_of(

@@ -18,7 +18,6 @@ With --buffers sm-local, pooled or connected, --cache is the storage of one SM a
 from __future__ import annotations
 
 import argparse
-import sys
 import threading
 from collections.abc import Mapping, Sequence
 from contextlib import nullcontext
@@ -115,7 +114,7 @@ def _say_less(result: SmBound, claims: Sequence[Mapping[str, Any]]) -> None:
     for key, claim in zip(("lower_bound", "balanced_bound"), claims, strict=True):
         bound, proved = result.answer[key]["elements"], claim["elements"]
         if proved < bound:
-            print(f"note: the certificate proves {proved:,} elements, not {bound:,}", file=sys.stderr)
+            _output.tell(f"note: the certificate proves {proved:,} elements, not {bound:,}")
 
 
 def _bound(args: argparse.Namespace, is_dag: bool, stop: threading.Event) -> Bound | SmBound | DagBounds:
@@ -165,7 +164,8 @@ def _short(result: Bound) -> None:
     say(result.workload.label + ("" if machine is None else f", {machine.name}"))
     what = "in all on-chip stores" if machine is not None else "one memory"
     sums = "; partial sums in fp32" if result.target.accumulator_bytes else ""
-    say(f"capacity     {format_capacity(capacity.bytes)}, {what}: {capacity.elements:,} elements{sums}")
+    elements = f": {capacity.elements:,} elements" * result.workload.whole_widths
+    say(f"capacity     {format_capacity(capacity.bytes)}, {what}{elements}{sums}")
     helps = family_of(result.workload).recompute_helps
     game = f", recomputation {document['recompute']}" if helps else ""
     say(f"lower bound  {_counted(result.lower, lower)} ({lower['method']}): no schedule moves less")
@@ -173,7 +173,7 @@ def _short(result: Bound) -> None:
     if upper is None:
         say("upper bound  none: no schedule of ours covers this case")
     else:
-        say(f"upper bound  {upper['elements']:,} elements, {format_bytes(upper['bytes'])}: a legal schedule is known")
+        say(f"upper bound  {_moved(result, upper)}: a legal schedule is known")
         say(f"gap          {format_ratio(document['gap'])}{_with_state(result)}")
     if separate is not None:
         say(f"separate     {_separate(result, separate)}: proved")
@@ -214,10 +214,8 @@ def _explain(result: Bound) -> None:
     assert lower is not None
     say = _output.say
     say(workload.label)
-    say(
-        f"capacity ({capacity.what}): {capacity.elements:,} elements, {format_capacity(capacity.bytes)}: "
-        f"{capacity.detail}"
-    )
+    elements = f"{capacity.elements:,} elements, " * workload.whole_widths
+    say(f"capacity ({capacity.what}): {elements}{format_capacity(capacity.bytes)}: {capacity.detail}")
     if result.target.accumulator_bytes:
         say(f"partial sums in fp32: {PARTIAL_SUMS}")
     print()
@@ -232,7 +230,7 @@ def _explain(result: Bound) -> None:
     say(f"proof        {result.lower.theorem}{_without_cases(result)}")
     if upper is not None:
         say(
-            f"upper bound  {upper['elements']:,} elements, {format_bytes(upper['bytes'])} ({upper['schedule']}): "
+            f"upper bound  {_moved(result, upper)} ({upper['schedule']}): "
             "a legal schedule"
             f"{', which computes every value once' if document['recompute'] == 'allowed' else ''}"
         )
@@ -256,7 +254,8 @@ def _explain(result: Bound) -> None:
         print_floor(result.timed.floor, result.verdict, workload.dtype)
         print_energy(result.timed)
     print()
-    _output.say("published bounds, loads + stores in elements:")
+    of = "elements" if workload.whole_widths else "values, each one whatever its format"
+    _output.say(f"published bounds, loads + stores in {of}:")
     marks = {"proven": "proven", "not_proven_here": "not proven here", "refuted_here": "REFUTED here"}
     for bound in document["published"]:
         say(f"{bound['name']}: {bound['elements']:,}: {marks[bound['status']]}: {bound['note']}", "  ")
@@ -283,6 +282,11 @@ def _with_state(result: Bound) -> str:
     other = result.stateless
     traffic = f"{other.elements:,} elements, {format_bytes(other.bytes)}"
     return f" with softmax state; {format_ratio(result.stateless_gap)} without: {traffic} ({other.name})"
+
+
+def _moved(result: Bound, fields: dict[str, Any]) -> str:
+    """Elements and bytes of a schedule; bytes alone where elements are of formats that share scales."""
+    return f"{fields['elements']:,} elements, " * result.workload.whole_widths + format_bytes(fields["bytes"])
 
 
 def _counted(bound: LowerBound | None, fields: dict[str, Any]) -> str:

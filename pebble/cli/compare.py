@@ -188,7 +188,7 @@ def _print(result: Comparison, everything: bool, explain: bool) -> None:
 
 
 def _print_explicit(result: ScheduleComparison, explain: bool) -> None:
-    """The best schedule, the bound, then a row for each; ``explain`` also what each keeps."""
+    """The best schedule, the bound, then a row for all that are the same; ``explain`` also what each keeps."""
     say, bound, rows = _output.say, result.bound, result.rows()
     machine = f", {bound.machine.name}" if bound.machine is not None else ""
     say(f"{bound.workload.label}{machine}: a memory of {format_capacity(bound.capacity.bytes)}, managed by hand")
@@ -197,10 +197,16 @@ def _print_explicit(result: ScheduleComparison, explain: bool) -> None:
     say(f"limit     at least {format_bytes(bound.lower.bytes)} in any schedule: proved")
     print()
     scale, mb = column_of_bytes(max(row["dram_bytes"] for row in rows))
-    cells = [[r["name"], f"{r['dram_bytes'] / scale:,.1f}", f"{r['ratio_to_lower_bound']:.2f}"] for r in rows]
+    same: dict[tuple[int, str], list[dict[str, Any]]] = {}
+    for row in rows:
+        same.setdefault((row["dram_bytes"], row["schedule"]), []).append(row)
+    cells = []
+    for (total, _), (row, *others) in same.items():
+        name = row["name"] + f" and {len(others)} more" * bool(others)
+        cells.append([name, f"{total / scale:,.1f}", f"{row['ratio_to_lower_bound']:.2f}"])
     print(_output.table(["schedule", mb, "x bound"], cells, keep=(mb, "x bound")))
-    for row in rows if explain else ():
-        say(f"{row['name']}: {row['schedule']}")
+    for (_, schedule), alike in same.items() if explain else ():
+        say(f"{', '.join(row['name'] for row in alike)}: {schedule}")
     if not explain:
         say("more      what each keeps with --explain; the proof with `pebble prove`")
 

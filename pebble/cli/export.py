@@ -74,7 +74,7 @@ def run(args: argparse.Namespace) -> int:
     result = export(args.schedule, workload, args.format, args.also, **options)
     if args.out is not None:
         result.save(args.out)
-        print(f"{args.format}: {args.out}", file=sys.stderr)
+        _output.tell(f"{args.format}: {args.out}")
     if args.json:
         _output.print_report(result, out=args.out)
     elif args.out is None:

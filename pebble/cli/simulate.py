@@ -13,7 +13,6 @@ examples:
 from __future__ import annotations
 
 import argparse
-import sys
 
 from pebble.api.traffic import simulate
 from pebble.cli import _output
@@ -71,7 +70,7 @@ def run(args: argparse.Namespace) -> int:
         **kernel(args),
     )
     if isinstance(result, WrittenTrace):
-        print(f"trace: {result.path}", file=sys.stderr)
+        _output.tell(f"trace: {result.path}")
     if args.json:
         _output.print_report(result)
     elif isinstance(result, Simulation):

@@ -194,7 +194,7 @@ def _certify(result: Solution, args: argparse.Namespace, limit: float, stop: thr
             told = (tell, missed.append)
             document = clock.finish(lambda: result.certify(path, seconds, args.proof_log, *told), limited=False)
     except OutOfTimeError:
-        print(f"note: interrupted; {path} is not written", file=sys.stderr)
+        _output.tell(f"note: interrupted; {path} is not written")
         return
     proved = Fraction(document["claims"][-1]["cost"])
     if not args.json:
@@ -205,10 +205,9 @@ def _certify(result: Solution, args: argparse.Namespace, limit: float, stop: thr
             f"certificate  {path}: at least {shown(proved)}, by {words}; found and checked in {clock.passed:.1f} s"
         )
     if proved < result.lower_bound:
-        print(
+        _output.tell(
             f"note: the certificate proves a lower bound of {shown(proved)}, not of {shown(result.lower_bound)}: "
-            + "".join(missed[-1:] or ["no proof of it was found that can be checked without search"]),
-            file=sys.stderr,
+            + "".join(missed[-1:] or ["no proof of it was found that can be checked without search"])
         )
 
 

@@ -80,7 +80,7 @@ def run(args: argparse.Namespace) -> int:
         if result.statuses["refused"] or result.statuses["failed"]:
             _output.say(f"note: why not all are done: pebble results {result.store} --where \"status <> 'done'\"")
     if not result.complete:
-        print("pebble: interrupted; add --resume to compute the rest.", file=sys.stderr)
+        _output.tell("pebble: interrupted; add --resume to compute the rest.")
     return 0 if result.complete else 130
 
 
@@ -107,7 +107,7 @@ def _lines() -> Callable[[Progress], None]:
         if time.monotonic() - spec >= _LINE_SECONDS:
             spec = time.monotonic()
             done = f"{now.stored + now.computed:,} of {now.tasks:,} tasks"
-            print(f"pebble: {done}, {_pace(now)}", file=sys.stderr, flush=True)
+            _output.tell(f"pebble: {done}, {_pace(now)}")
 
     return show
 

@@ -17,7 +17,6 @@ examples:
 from __future__ import annotations
 
 import argparse
-import sys
 
 from pebble.cli import _output
 from pebble.cli._arguments import (
@@ -96,10 +95,10 @@ def run(args: argparse.Namespace) -> int:
         _save(result, args.save)
     if args.save_pinned is not None:
         if result.set_aside is None:
-            print("no set-aside moves less than the best without: --save-pinned writes nothing", file=sys.stderr)
+            _output.tell("no set-aside moves less than the best without: --save-pinned writes nothing")
         else:
             result.save(args.save_pinned, result.set_aside.schedule)
-            print(f"table: {args.save_pinned}, run with {result.set_aside.flag}", file=sys.stderr)
+            _output.tell(f"table: {args.save_pinned}, run with {result.set_aside.flag}")
     return 130 if result.ended == "interrupted" else 0
 
 
@@ -114,7 +113,7 @@ def _save(result: Tuning, path: str) -> None:
         over = table.worst.dram_bytes / result.best.worst.dram_bytes - 1
         which = f", the best of those that have one: tile {table.kernel.tile}, {table.name}, which moves {over:.1%} "
         which += f"more than {result.best.name}, of which there is none"
-    print(f"table: {path}{which}", file=sys.stderr)
+    _output.tell(f"table: {path}{which}")
 
 
 def _print(result: Tuning, top: int, explain: bool) -> None:

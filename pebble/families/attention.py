@@ -38,8 +38,9 @@ from pebble.models.kernel_fit import KernelNeeds
 from pebble.schedules.attention import AttentionKernel, attention_groups
 from pebble.schedules.attention_names import AttentionSchedule, all_attention_schedules, parse_attention_schedule
 from pebble.schedules.explicit.attention import best_attention_schedule
-from pebble.schedules.explicit.dataflow import Cores, Flow
+from pebble.schedules.explicit.dataflow import Cores
 from pebble.schedules.explicit.dataflow_search import Cost, attention_flows
+from pebble.schedules.explicit.flow import Flow
 from pebble.schedules.explicit.parallel_chain import best_attention_on_sms
 from pebble.schedules.tables import TileTable
 from pebble.schedules.tables.own import OwnSchedule

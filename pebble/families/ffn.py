@@ -18,9 +18,10 @@ from pebble.families.family import KernelFamily
 from pebble.families.schedules import Explicit, OnSms
 from pebble.families.spaces.ffn import FfnSpace
 from pebble.models.kernel_fit import KernelNeeds
-from pebble.schedules.explicit.dataflow import Cores, Flow
+from pebble.schedules.explicit.dataflow import Cores
 from pebble.schedules.explicit.dataflow_search import Cost, ffn_flows
 from pebble.schedules.explicit.ffn import best_ffn_schedule
+from pebble.schedules.explicit.flow import Flow
 from pebble.schedules.explicit.parallel_chain import best_ffn_on_sms
 from pebble.schedules.ffn import FfnKernel, FfnSchedule, all_ffn_schedules, ffn_groups, in_clusters, parse_ffn_schedule
 from pebble.schedules.kernel import InClusters

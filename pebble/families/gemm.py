@@ -26,8 +26,9 @@ from pebble.models.caches import parse_policy
 from pebble.models.kernel_fit import KernelNeeds
 from pebble.models.tile_model import tile_needs
 from pebble.schedules.explicit import best_gemm_schedule
-from pebble.schedules.explicit.dataflow import Cores, Flow
+from pebble.schedules.explicit.dataflow import Cores
 from pebble.schedules.explicit.dataflow_search import Cost, gemm_flows
+from pebble.schedules.explicit.flow import Flow
 from pebble.schedules.explicit.parallel import ParallelSchedule, best_parallel_schedule
 from pebble.schedules.gemm import GemmKernel
 from pebble.schedules.orders import TileOrder, all_schedules, parse_order

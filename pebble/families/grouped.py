@@ -19,8 +19,9 @@ from pebble.families.gemm import GEMM
 from pebble.families.schedules import Explicit, in_turn
 from pebble.families.spaces.gemm import GroupedSpace
 from pebble.models.kernel_fit import KernelNeeds
-from pebble.schedules.explicit.dataflow import Cores, Flow
+from pebble.schedules.explicit.dataflow import Cores
 from pebble.schedules.explicit.dataflow_search import Cost, grouped_flows
+from pebble.schedules.explicit.flow import Flow
 from pebble.schedules.grouped import GroupedKernel
 from pebble.schedules.orders import TileOrder, all_schedules, parse_order
 from pebble.schedules.tables.own import OwnSchedule

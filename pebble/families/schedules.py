@@ -12,8 +12,9 @@ from typing import Any, ClassVar, Generic, Protocol, TypeVar
 
 from pebble.errors import InputError
 from pebble.game.buffer_model import BufferModel
-from pebble.schedules.explicit.dataflow import Cores, Flow
+from pebble.schedules.explicit.dataflow import Cores
 from pebble.schedules.explicit.dataflow_search import Cost
+from pebble.schedules.explicit.flow import Flow
 from pebble.schedules.tile import TileShape
 from pebble.workloads.widths import ALIKE, FastMemory, Widths
 from pebble.workloads.workload import Workload

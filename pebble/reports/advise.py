@@ -25,6 +25,11 @@ from pebble.tuning.choice import Choice, Question, choose, chooser
 from pebble.units import ceil_div, format_bytes
 from pebble.workloads.workload import Workload
 
+TRIED = (
+    "tried are tiles whose steps of k are one cache line and whose results pass through shared memory; a kernel of "
+    "other steps, or without, may be modelled as faster: `pebble time --tile` and pebble.integrations take it"
+)
+
 
 class Against(NamedTuple):
     """What is run elsewhere, or without advice.
@@ -134,7 +139,8 @@ class KernelAdvice(Report):
     @property
     def notes(self) -> tuple[str, ...]:
         """What a reader must know of the figures."""
-        return *time_notes(self.workload), sustained_note(self.best.sustained is not None, self.workload)
+        tried = [TRIED] if kernel_family(self.workload).one_product else []
+        return *time_notes(self.workload), sustained_note(self.best.sustained is not None, self.workload), *tried
 
     def summary(self) -> str:
         best = self.best

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from pebble.schedules.explicit.dataflow import Dataflow, Flow, Phase, Stream
+from pebble.schedules.explicit.dataflow import Dataflow, Phase, Stream
+from pebble.schedules.explicit.flow import Flow
 from pebble.units import ceil_div, format_bytes, format_capacity
 
 _MOST_PARTS = 4

@@ -18,7 +18,8 @@ from pebble.reports.report import Report
 from pebble.reports.sm_memory import machine_capacities
 from pebble.reports.target import PlaceOptions, Target, read_target
 from pebble.reports.timed import WorkloadTime, check_time_options
-from pebble.schedules.explicit.dataflow import Cores, Flow
+from pebble.schedules.explicit.dataflow import Cores
+from pebble.schedules.explicit.flow import Flow
 from pebble.timing.energy import Energy, EnergyTable, estimate_on_cores, load_energy_table
 from pebble.timing.floor import TimeFloor
 from pebble.timing.on_cores import cores_of, cost_on_cores, seconds_on_cores, unknown_widths

@@ -15,7 +15,8 @@ from pebble.workloads.widths import Widths
 if TYPE_CHECKING:
     from pebble.game.buffer_model import BufferModel
     from pebble.models.machine import Machine
-    from pebble.schedules.explicit.dataflow import Flow, Moved
+    from pebble.schedules.explicit.dataflow import Moved
+    from pebble.schedules.explicit.flow import Flow
     from pebble.workloads.workload import Workload
 
 TOLERANCE = 0.1

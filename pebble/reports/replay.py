@@ -10,8 +10,9 @@ from typing import TYPE_CHECKING, Any
 
 from pebble.errors import InputError, check_flag
 from pebble.game import SINGLE, BufferModel, Cost, Game
+from pebble.reports.game_rules import MAX_CAPACITY, GameRules
 from pebble.reports.report import Report
-from pebble.reports.solve import MAX_CAPACITY, GameRules, memories_document, read_game, shown, shown_memories
+from pebble.reports.solve import memories_document, read_game, shown, shown_memories
 from pebble.reports.target import whole
 
 if TYPE_CHECKING:

@@ -17,6 +17,15 @@ Own = str | Path | Callable[..., Any] | Iterator[tuple[int, int]] | TileTable | 
 Schedules = Own | Sequence[Own]
 
 
+def named(schedules: Schedules) -> Schedules | None:
+    """Those that are named, None where that is all of them."""
+    return None if _all_of(schedules) else schedules
+
+
+def _all_of(schedules: Schedules) -> bool:
+    return isinstance(schedules, str) and schedules.strip().lower() == "all"  # a list may hold arrays: no ==
+
+
 def read_schedules(names: Schedules, everything: Sequence[Any], parse: Callable[[Any], Any]) -> list[Any]:
     """All, or those given by name or as tiles of the user's own, each once.
 
@@ -27,7 +36,7 @@ def read_schedules(names: Schedules, everything: Sequence[Any], parse: Callable[
     UnknownNameError
         An unknown name.
     """
-    if isinstance(names, str) and names.strip().lower() == "all":
+    if _all_of(names):
         return list(everything)
     parts = [part for part in _parts(names) if not isinstance(part, str) or part.strip()]
     if not parts:

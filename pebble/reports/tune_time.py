@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 from pebble.errors import InputError
 from pebble.families import kernel_family
-from pebble.families.spaces.candidate import readable
+from pebble.families.spaces.candidate import program_of
 from pebble.models.machine import Machine
 from pebble.reports.kernel_time import MILLI
 from pebble.reports.tuned import Tuned
@@ -118,10 +118,8 @@ class Clocked(NamedTuple):
 
     def by_waves(self, result: Tuned) -> TunedTime:
         """Simulated again, wave by wave, as `pebble.time` does."""
-        config, family = self.condition.of(result.kernel.config), kernel_family(self.workload)
-        program = family.program(
-            self.workload, readable(family, self.workload, Candidate(result.schedule, config)), config
-        )
+        config = self.condition.of(result.kernel.config)
+        program = program_of(kernel_family(self.workload), self.workload, Candidate(result.schedule, config))
         time = modelled_time(program, config, self.rates)
         time, again = both_times(program, config, time, self.power)
         return TunedTime(result, time.seconds, again)

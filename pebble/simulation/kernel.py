@@ -9,7 +9,7 @@ from pebble.errors import InputError
 from pebble.models.caches import CacheCounts, parse_policy
 from pebble.models.caches.policy import check_capacity
 from pebble.schedules.execution import WAVES, Execution
-from pebble.schedules.orders import OrderParams
+from pebble.schedules.orders import OrderParams, params_of
 from pebble.schedules.tile import TileShape
 from pebble.traces import LINE_BYTES, Trace
 from pebble.traces.asynchronous import Speeds, asynchronous_trace
@@ -76,7 +76,7 @@ class KernelConfig:
     @property
     def order_params(self) -> OrderParams:
         """What tile orders need to know of the kernel."""
-        return OrderParams(sms=self.sms, tile_m=self.tile.bm, tile_n=self.tile.bn)
+        return params_of(self.sms, self.tile)
 
 
 @dataclass(frozen=True)

@@ -34,7 +34,7 @@ from pebble.models.gpcs import Gpcs
 from pebble.simulation.kernel import KernelConfig
 from pebble.traces import LINE_BYTES, WRITE
 from pebble.traces.jit import jit
-from pebble.traces.program import Phase, Program, Steps
+from pebble.traces.program import Phase, Program
 
 _SAMPLED_STEPS = 8  # of a wave whose blocks walk k differently
 _STEP_FLOPS = 2 * 128 * 256 * 64  # of a step of the tile whose shares are stated
@@ -136,7 +136,7 @@ class Shared(NamedTuple):
     @classmethod
     def of(cls, program: Program, config: KernelConfig, gpcs: Gpcs, most_waves: int | None = None) -> Shared:
         """Of a program, its blocks placed as those of full waves; of a phase only so many waves are looked at."""
-        tile_lines = np.append(program.layout.tile_lines().astype(np.float64), 0.0)  # the last: no touch
+        tile_lines = program.layout.tile_lines()
         phases = tuple(
             (
                 max(1, phase.flops) / _STEP_FLOPS,
@@ -186,80 +186,92 @@ def requested(program: Program, config: KernelConfig, gpcs: Gpcs, dram_read_byte
     return Shared.of(program, config, gpcs).requested(COPY_ENGINE, dram_read_bytes)
 
 
-def _phase(
-    phase: Phase, wave_blocks: int, tile_lines: NDArray[np.float64], gpcs: Gpcs, most_waves: int | None
-) -> Lines:
+def _phase(phase: Phase, wave_blocks: int, tile_lines: NDArray[np.int32], gpcs: Gpcs, most_waves: int | None) -> Lines:
     """Of all waves of a phase; of more than ``most_waves`` full ones some stand for all."""
-    sums, blocks = np.zeros(len(Lines._fields)), len(phase.steps.bases)
+    steps, sums, blocks = phase.steps, np.zeros(len(Lines._fields)), len(phase.steps.bases)
     full = blocks // wave_blocks
     seen = range(full) if most_waves is None or full <= most_waves else _spread(full, most_waves)
     waves = [(number, full / len(seen)) for number in seen] + [(full, 1.0)] * (blocks > full * wave_blocks)
     for number, times in waves:
         here = slice(number * wave_blocks, min(blocks, (number + 1) * wave_blocks))
-        gpc = gpcs.of_slot[np.arange(here.stop - here.start) % len(gpcs.of_slot)]
-        k = phase.steps.walk.k(here, False)
-        alike = k.shape[1:] == (1, 1) and not np.any(k < 0)  # then every step shares as the first one does
-        sample = _spread(len(k), 1 if alike else _SAMPLED_STEPS)
-        bases, k_of = phase.steps.bases[here], k[sample]
-        ids = np.where((bases >= 0) & (k_of >= 0), bases + k_of * phase.steps.strides, -1).astype(np.int64)
-        _count(ids, tile_lines, gpc, gpcs.part, times * len(k) / max(1, len(sample)), sums)
+        # where all blocks walk alike every step shares as the first one does
+        sample = _spread(count := steps.walk.steps(here), 1 if steps.walk.alike is not None else _SAMPLED_STEPS)
+        k, times = steps.walk.k(here, False, sample).astype(np.int64), times * count / max(1, len(sample))
+        _count(steps.bases[here], steps.strides, k, tile_lines, gpcs.of_slot, gpcs.part, times, sums)
     total = Lines(*sums.tolist())
-    for part in (phase.prologue, phase.epilogue):
-        total = total if part is None else total.plus(_once(part, tile_lines))
+    for part in (phase.prologue, phase.epilogue):  # reads that nobody shares, and results
+        if part is not None:
+            read, written = _lines_of(part.bases, part.ops == WRITE, tile_lines)
+            total = total.plus(Lines(received=read, once=read, written=written))
     return total
 
 
 def _spread(count: int, most: int) -> list[int]:
     """Of so many numbers from 0 some, evenly apart; none of none: blocks whose mask hides every key have no steps."""
-    return [] if count == 0 else sorted({round(each) for each in np.linspace(0, count - 1, most).tolist()})
+    if count == 0 or most == 1:
+        return [0] * min(count, 1)
+    return sorted({round(each * ((count - 1) / (most - 1))) for each in range(most)})
 
 
 @jit
 def _count(
-    ids: NDArray[np.int64],
-    lines: NDArray[np.float64],
+    bases: NDArray[np.int32],
+    strides: NDArray[np.int32],
+    k: NDArray[np.int64],
+    lines: NDArray[np.int32],
     gpc: NDArray[np.int64],
     part: NDArray[np.int64],
     times: float,
     sums: NDArray[np.float64],
 ) -> None:
-    # Adds what some steps of a wave share, each so many times, to the fields of `Lines`. ids are tiles, shape (steps,
-    # blocks, touches), -1 where there is none. Quadratic in the blocks of a wave, which are few: as fast as sorting.
-    steps, blocks, touches = ids.shape
-    sharers, leader = np.zeros((touches, blocks), np.int64), np.zeros((touches, blocks), np.int64)
+    # Adds what some steps of a wave share, each so many times, to the fields of `Lines`. A block touches the tile base
+    # + k stride, none where either is negative; k has the shape of `Walk.k`. A table by tile finds its first block.
+    blocks, touches = bases.shape
+    by_block, by_touch = k.shape[1] > 1, k.shape[2] > 1
+    mask = 1
+    while mask < 2 * blocks:
+        mask *= 2
+    mask -= 1
+    table, sides = np.empty(mask + 1, np.int64), np.empty(blocks, np.int64)
+    leaders = np.empty((blocks, part.shape[0]), np.int64)  # of a tile by its first block: the first of each GPC
+    tiles, sharers, leader = np.empty((3, touches, blocks), np.int64)
     result = np.zeros(len(sums))
-    for step in range(steps):
-        at = ids[step]
+    for step in range(k.shape[0]):
         sharers[:], result[:] = 0, 0.0
         for t in range(touches):
+            table[:] = -1
             for i in range(blocks):
-                leader[t, i] = i
-                if at[i, t] < 0:
+                at = k[step, i if by_block else 0, t if by_touch else 0]
+                tile = np.int64(bases[i, t]) + at * strides[t] if at >= 0 and bases[i, t] >= 0 else np.int64(-1)
+                tiles[t, i], leader[t, i] = tile, i
+                if tile < 0:
                     continue
-                first, sides = True, 0
-                for j in range(i):
-                    if at[j, t] == at[i, t]:
-                        first = False
-                        sides |= 1 << part[gpc[j]]
-                        if gpc[j] == gpc[i]:
-                            leader[t, i] = leader[t, j]
-                            break
-                size = lines[at[i, t]]
-                result[5] += size if first else 0.0
-                seen_here = leader[t, i] != i or (sides >> part[gpc[i]]) & 1
-                result[6] += 0.0 if seen_here else size / 2
+                place = (tile * 2654435761 >> 16) & mask
+                while table[place] >= 0 and tiles[t, table[place]] != tile:
+                    place = (place + 1) & mask
+                new = table[place] < 0
+                if new:
+                    table[place], sides[i], leaders[i] = i, 0, -1
+                first, mine = table[place], gpc[i % gpc.shape[0]]
+                size = lines[tile]
+                result[5] += size if new else 0.0
+                if leaders[first, mine] < 0:
+                    result[6] += 0.0 if sides[first] >> part[mine] & 1 else size / 2
+                    leaders[first, mine] = i
+                    sides[first] |= 1 << part[mine]
+                leader[t, i] = leaders[first, mine]
                 sharers[t, leader[t, i]] += 1
         for i in range(blocks):
             top, tied, alike = 0, True, True
             for t in range(touches):
-                top = max(top, sharers[t, leader[t, i]] if at[i, t] >= 0 else 0)
+                top = max(top, sharers[t, leader[t, i]] if tiles[t, i] >= 0 else 0)
             for t in range(touches):
-                if at[i, t] >= 0:
+                if tiles[t, i] >= 0:
                     tied &= sharers[t, leader[t, i]] == top
                     alike &= leader[t, i] == leader[0, i]
             for t in range(touches):
-                if at[i, t] >= 0:
-                    size, many = lines[at[i, t]], sharers[t, leader[t, i]]
+                if tiles[t, i] >= 0:
+                    size, many = lines[tiles[t, i]], sharers[t, leader[t, i]]
                     result[0] += size
                     result[1] += size / many
                     which = 3 if many < top else 4 if tied and not alike else 2
@@ -268,8 +280,17 @@ def _count(
             sums[field] += times * result[field]
 
 
-def _once(part: Steps, tile_lines: NDArray[np.float64]) -> Lines:
-    """What blocks touch before or after their steps: reads that nobody shares, and results."""
-    lines, writes = tile_lines[np.maximum(part.bases, -1)], part.ops == WRITE
-    read = float(lines[:, ~writes].sum())
-    return Lines(received=read, once=read, written=float(lines[:, writes].sum()))
+@jit
+def _lines_of(
+    bases: NDArray[np.int32], writes: NDArray[np.bool_], lines: NDArray[np.int32]
+) -> tuple[float, float]:  # fmt: skip
+    # What all blocks read and write, each touch by itself.
+    read = written = 0.0
+    for block in range(bases.shape[0]):
+        for touch in range(bases.shape[1]):
+            size = lines[bases[block, touch]] if bases[block, touch] >= 0 else 0
+            if writes[touch]:
+                written += size
+            else:
+                read += size
+    return read, written

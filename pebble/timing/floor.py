@@ -246,7 +246,7 @@ def time_floor(
         workload.multiplied_dtype,
         accumulator,
         (workload.flops, multiplied),
-        (dram.bytes, f"{dram.method}, for {dram.capacity:,} values on chip"),
+        (dram.bytes, dram.method + f", for {dram.capacity:,} values on chip" * workload.whole_widths),
         None if machine.explicit else _busier_direction(of_sms(problem), *sm_traffic(problem, machine, recompute)),
     )
 

@@ -8,6 +8,7 @@ and DRAM; and where all together ask for more than there is, by as much. When on
 
 from __future__ import annotations
 
+import math
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -19,6 +20,7 @@ from numpy.typing import NDArray
 
 from pebble.models.caches import CacheCounts
 from pebble.timing.sustained import Rates
+from pebble.traces.jit import jit
 
 
 class Use(NamedTuple):
@@ -95,9 +97,6 @@ def in_turn(blocks: int, busy: float, wait: float) -> float:
 
 
 BINDS = ("compute", "shared", "L2", "DRAM", "latency")
-
-
-_OVERLAP = 4  # the power in which two times add: together 1.19 of one where they are equal
 
 
 _RESTS_LITTLE = 0.7  # of the time that tensor cores compute: products lie above, attention with its softmax below
@@ -219,11 +218,13 @@ class ModelledTime:
         DRAM and the rest of a wave overlap the less the nearer they are: two that are equal take 1.19 of one.
         """
         core, dram, around = self._parts
-        return float(np.sum(_both(core * slower, dram))) + around * slower + self.launch_seconds
+        return _overlapped(core, dram, slower) + around * slower + self.launch_seconds
 
     def at_most(self, seconds: float) -> ModelledTime:
         """The same where what the power limit adds is less, so that it takes no longer than a sustained run."""
         less = max(0.0, min(self.throttled_seconds, self.seconds - seconds))
+        if not less:
+            return self
         ended = tuple(end * (1 - less / self.seconds) for end in self.ended_seconds)
         throttled = self.throttled_seconds - less
         return replace(self, seconds=self.seconds - less, throttled_seconds=throttled, ended_seconds=ended)
@@ -247,11 +248,18 @@ class ModelledTime:
         return {BINDS[int(np.argmax(sums))]: 1}
 
 
-def _both(some: NDArray[np.float64], others: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Of two that overlap, not quite, each."""
-    longer = np.maximum(np.maximum(some, others), np.finfo(np.float64).tiny)
-    result: NDArray[np.float64] = longer * (1 + (np.minimum(some, others) / longer) ** _OVERLAP) ** (1 / _OVERLAP)
-    return result
+@jit
+def _overlapped(some: NDArray[np.float64], others: NDArray[np.float64], slower: float) -> float:
+    # The sum over pairs of which the first takes so many times as long, and that overlap, not quite: the fourth root of
+    # the sum of their fourth powers, by products and square roots, which are the same on every machine.
+    total = 0.0
+    for i in range(some.shape[0]):
+        mine = some[i] * slower
+        longer = max(mine, others[i])
+        share = min(mine, others[i]) / longer if longer > 0 else 0.0
+        square = share * share
+        total += longer * math.sqrt(math.sqrt(1 + square * square))
+    return total
 
 
 def throttled_seconds(flops: float, sms: int, rates: Rates, seconds: float) -> float:

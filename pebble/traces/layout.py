@@ -8,7 +8,7 @@ common, and the trace is followed in tiles of whole lines; else line by line.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cached_property, lru_cache
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -63,7 +63,7 @@ class OperandTiles:
     element_bytes: int
     padded: bool = False
 
-    @property
+    @cached_property
     def grid(self) -> tuple[int, int]:
         """Tile rows and columns of one copy."""
         return ceil_div(self.rows, self.tile_rows), ceil_div(self.cols, self.tile_cols)
@@ -104,33 +104,47 @@ class OperandTiles:
         """A tile of the first column in each copy from ``copy`` on; k counts them."""
         return Strided(self.ids(row, 0, copy).astype(np.int32), self.grid[0] * self.grid[1])
 
-    @cached_property
+    @property
     def heights(self) -> Index:
         """Rows of each tile row."""
-        count = self.grid[0]
-        heights = np.full(count, self.tile_rows, np.int64)
-        heights[-1] = self.rows - (count - 1) * self.tile_rows
-        return heights
+        return _heights(self.rows, self.tile_rows)
 
-    @cached_property
+    @property
     def columns(self) -> tuple[Index, Index, Index, Index]:
         """Of each tile column: its first line in the row, its lines, and the sectors of the first line before it and
         of the last line after it."""
-        width = self.tile_cols * self.element_bytes
-        left = np.arange(self.grid[1], dtype=np.int64) * width
-        right = np.minimum(left + width, self.cols * self.element_bytes)
-        shift = left * 0
-        if self.padded:
-            left, right, shift = shift, right - left, np.arange(len(left)) * ceil_div(width, LINE_BYTES)
-        first, last = left // LINE_BYTES, (right - 1) // LINE_BYTES
-        before, after = left % LINE_BYTES // SECTOR_BYTES, 3 - (right - 1) % LINE_BYTES // SECTOR_BYTES
-        return shift + first, last - first + 1, before, after
+        return _columns(self.cols * self.element_bytes, self.tile_cols * self.element_bytes, self.padded)
 
     def each(self, of_row: Index | int, of_col: Index | int) -> Index:
         """A number for each tile, the product of one of its row and one of its column."""
-        ones = np.ones(self.grid, np.int64)
-        one_copy = ones * np.reshape(of_row, (-1, 1)) * of_col
-        return np.tile(one_copy.ravel(), self.copies)
+        one_copy = np.empty(self.grid, np.int64)
+        np.multiply(np.reshape(of_row, (-1, 1)), of_col, out=one_copy)
+        return one_copy.ravel() if self.copies == 1 else np.tile(one_copy.ravel(), self.copies)
+
+
+@lru_cache(maxsize=64)
+def _heights(rows: int, tile_rows: int) -> Index:
+    """`OperandTiles.heights`: operands share them, and the layouts that a search tries."""
+    heights = np.full(ceil_div(rows, tile_rows), tile_rows, np.int64)
+    heights[-1] = rows - (len(heights) - 1) * tile_rows
+    heights.setflags(write=False)
+    return heights
+
+
+@lru_cache(maxsize=64)
+def _columns(row_bytes: int, width: int, padded: bool) -> tuple[Index, Index, Index, Index]:
+    """`OperandTiles.columns`, shared likewise."""
+    left = np.arange(ceil_div(row_bytes, width), dtype=np.int64) * width
+    right = np.minimum(left + width, row_bytes)
+    shift = left * 0
+    if padded:
+        left, right, shift = shift, right - left, np.arange(len(left)) * ceil_div(width, LINE_BYTES)
+    first, last = left // LINE_BYTES, (right - 1) // LINE_BYTES
+    before, after = left % LINE_BYTES // SECTOR_BYTES, 3 - (right - 1) % LINE_BYTES // SECTOR_BYTES
+    result = shift + first, last - first + 1, before, after
+    for part in result:
+        part.setflags(write=False)
+    return result
 
 
 class Placement(NamedTuple):

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from copy import copy
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -44,15 +44,19 @@ class Walk:
     one_way: bool = False
 
     @cached_property
-    def _alike(self) -> range | None:
+    def alike(self) -> range | None:
         """The k of every block where all walk alike."""
         values = (self.begin, self.count, self.backwards, self.start)
         if any(np.ndim(value) for value in values) or self.start:
             return None
         return range(int(self.begin), int(self.begin) + int(self.count))
 
-    def k(self, blocks: slice, turned: Flags) -> Index:
-        """The k of each step of some blocks; ``turned`` where a wave runs backwards.
+    def steps(self, blocks: slice) -> int:
+        """The most that any of some blocks takes."""
+        return int(self.count if np.ndim(self.count) == 0 else np.max(np.asarray(self.count)[blocks]))
+
+    def k(self, blocks: slice, turned: Flags, only: Sequence[int] | None = None) -> Index:
+        """The k of each step of some blocks; ``turned`` where a wave runs backwards; of some steps ``only``.
 
         Returns
         -------
@@ -67,12 +71,12 @@ class Walk:
         [[2, 1, 0], [1, 0, 2]]
         """
         turned = False if self.one_way else turned
-        alike = self._alike
-        if alike is not None and np.ndim(turned) == 0:
-            same = np.arange(alike.start, alike.stop, dtype=np.int32)[:, None, None]
-            return same[::-1] if self.backwards != turned else same
+        if self.alike is not None and np.ndim(turned) == 0:
+            same = self.alike[::-1] if self.backwards != turned else self.alike
+            ks = np.arange(same.start, same.stop, same.step) if only is None else np.array([same[i] for i in only])
+            return ks.astype(np.int32)[:, None, None]
         begin, count, backwards, start = self._of(blocks)
-        step = np.arange(int(np.max(count)), dtype=np.int32)[:, None]
+        step = (np.arange(self.steps(blocks), dtype=np.int32) if only is None else np.array(only, np.int32))[:, None]
         ahead = (step + start) % np.maximum(count, 1)
         result = begin + np.where(np.not_equal(backwards, turned), count - 1 - ahead, ahead)
         return np.asarray(np.where(step < count, result, -1)[..., None])
@@ -90,7 +94,8 @@ class Walk:
 
     def touches(self, blocks: int, tiles: int) -> int:
         """Touches of all blocks, with so many tiles in each step."""
-        return tiles * int(np.sum(self.count, dtype=np.int64)) * (blocks if np.ndim(self.count) == 0 else 1)
+        count = self.count
+        return tiles * (blocks * int(count) if np.ndim(count) == 0 else int(np.sum(count, dtype=np.int64)))
 
 
 @dataclass(frozen=True)
@@ -98,10 +103,15 @@ class Script:
     """The same steps for every block, a k for each touch, shape (steps, touches); -1 is no touch."""
 
     ks: Index
+    alike: ClassVar[None] = None
 
-    def k(self, blocks: slice, turned: Flags) -> Index:
+    def steps(self, blocks: slice) -> int:
+        """All of them."""
+        return len(self.ks)
+
+    def k(self, blocks: slice, turned: Flags, only: Sequence[int] | None = None) -> Index:
         """The k of each touch, shape (steps, 1, touches)."""
-        return self.ks[:, None]
+        return (self.ks if only is None else self.ks[only])[:, None]
 
     def first(self, blocks: int, steps: int | None = None) -> Script:
         """That of the first steps, where they are given."""
@@ -161,7 +171,9 @@ class Steps:
 
     def __init__(self, tiles: Sequence[Strided | Index], ops: Sequence[int], walk: Walk | Script | None = None) -> None:
         strided = [tile if isinstance(tile, Strided) else Strided(tile, 0) for tile in tiles]
-        self.bases = np.stack([tile.base for tile in strided], axis=-1).astype(np.int32)
+        self.bases = np.empty((len(strided[0].base), len(strided)), np.int32)
+        for touch, tile in enumerate(strided):
+            self.bases[:, touch] = tile.base
         self.strides = np.array([tile.stride for tile in strided], np.int32)
         self.ops, self.walk = np.array(ops, np.uint8), walk or Walk(0, 1)
         blocks, touches = self.bases.shape

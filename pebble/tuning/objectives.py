@@ -10,13 +10,14 @@ from __future__ import annotations
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from pebble.errors import InputError, UnknownNameError
 from pebble.families.family import KernelFamily
-from pebble.families.spaces.candidate import Candidate, Condition, estimated_bytes, readable
+from pebble.families.spaces.candidate import Candidate, Condition, estimated_bytes, program_of
 from pebble.models.machine import Machine
 from pebble.simulation import KernelConfig, Traffic
 from pebble.timing.power import Power, Sustained, both_times, power_of
@@ -207,7 +208,7 @@ def timed_by_traffic(
 
     Nothing is simulated: waves share the bytes as they share loads. Some milliseconds.
     """
-    program = family.program(workload, readable(family, workload, candidate), config)
+    program = program_of(family, workload, replace(candidate, config=config))
     of_operands = [sum(each.values()) for each in traffic.by_operand().values()]
     groups = group_of_operands(program, len(of_operands))
     of_groups: Sequence[float] = np.bincount(groups, of_operands, len(program.groups)).tolist()

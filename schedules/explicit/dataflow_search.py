@@ -12,7 +12,8 @@ from dataclasses import replace
 from itertools import chain, combinations, product
 from typing import Any
 
-from pebble.schedules.explicit.dataflow import Array, Cores, Dataflow, Face, Flow, Moved, Phase, Stream
+from pebble.schedules.explicit.dataflow import Array, Cores, Dataflow, Face, Moved, Phase, Stream
+from pebble.schedules.explicit.flow import Flow
 from pebble.units import ceil_div
 from pebble.workloads import Ffn, Gemm, GroupedGemm
 from pebble.workloads.attention import SoftmaxWorkload

@@ -3,7 +3,7 @@
 A new order is a pure function and its `OrderInfo` beside its kin, and its name in ``registry.py``.
 """
 
-from pebble.schedules.orders.order import MAX_NUMBER, OrderInfo, OrderParams
+from pebble.schedules.orders.order import MAX_NUMBER, OrderInfo, OrderParams, params_of
 from pebble.schedules.orders.registry import ALL_ORDERS, REGISTRY, TileOrder, all_schedules, parse_order
 
 __all__ = [
@@ -14,5 +14,6 @@ __all__ = [
     "OrderParams",
     "TileOrder",
     "all_schedules",
+    "params_of",
     "parse_order",
 ]

@@ -5,10 +5,11 @@ from __future__ import annotations
 import operator
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Literal, get_args
 
 from pebble.errors import InputError
-from pebble.schedules.tile import Tiles
+from pebble.schedules.tile import Tiles, TileShape
 
 Raster = Literal["heuristic", "along-m", "along-n"]
 Multicast = Literal["none", "a", "b"]
@@ -70,6 +71,12 @@ class OrderParams:
         for name, choices in (("raster", get_args(Raster)), ("multicast", get_args(Multicast))):
             if (word := vars(self)[name]) not in choices:
                 raise InputError(f"{name}: got {word!r}, expected one of {', '.join(choices)}.")
+
+
+@lru_cache(maxsize=64)
+def params_of(sms: int, tile: TileShape) -> OrderParams:
+    """Those of a kernel that runs on so many SMs."""
+    return OrderParams(sms=sms, tile_m=tile.bm, tile_n=tile.bn)
 
 
 @dataclass(frozen=True)

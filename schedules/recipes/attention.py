@@ -6,13 +6,14 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from pebble.schedules.recipes.recipe import Flagged
 from pebble.schedules.tables import Blocks, Launch, TileTable, deal
 from pebble.schedules.tables.registry import kernel_of
 from pebble.workloads.workload import Workload
 
 
 @dataclass(frozen=True)
-class AttentionBands:
+class AttentionBands(Flagged):
     """Groups of heads one after the other; in each, bands of query tiles; in each, head by head.
 
     Attributes
@@ -40,7 +41,6 @@ class AttentionBands:
 
     @property
     def flags(self) -> dict[str, bool]:
-        """What is done or not, by name."""
         return {
             "late_first": self.late_first,
             "forwards": self.forwards,
@@ -55,13 +55,11 @@ class AttentionBands:
 
     @property
     def name(self) -> str:
-        """A word for tables and files."""
         flags = [flag for flag, given in self.flags.items() if given]
         return "+".join([f"heads-{self.heads}x{self.queries}", *flags]).replace("_", "-")
 
     @property
     def words(self) -> str:
-        """What it does, for a reader."""
         parts = [f"{self.heads} head{'s' * (self.heads > 1)} together, {self.queries} query tiles of each at a time"]
         parts += ["the last queries first"] * self.late_first
         parts += [f"keys and values {'forwards' if self.forwards else 'backwards'}"]

@@ -8,14 +8,14 @@ import numpy as np
 
 from pebble.schedules.ffn import FfnKernel
 from pebble.schedules.recipes.gemm import GemmBands
-from pebble.schedules.recipes.recipe import columnwise, heights_text, heights_words, ranges, shifted
+from pebble.schedules.recipes.recipe import Flagged, Recipe, columnwise, heights_text, heights_words, ranges, shifted
 from pebble.schedules.tables import COLUMNS, Blocks, Launch, TileTable, deal
 from pebble.units import ceil_div
 from pebble.workloads import Ffn, Gemm
 
 
 @dataclass(frozen=True)
-class FusedBands:
+class FusedBands(Flagged):
     """Bands of tile rows; in each the first product and then the second, column by column.
 
     Attributes
@@ -43,17 +43,14 @@ class FusedBands:
 
     @property
     def flags(self) -> dict[str, bool]:
-        """What is done or not, by name."""
         return {"snake": self.snake, "sawtooth": self.sawtooth, "shift": self.shift}
 
     @property
     def needs_waves(self) -> bool:
-        """As `pebble.schedules.recipes.recipe.Recipe` has it."""
         return self.shift or self.wave > 0
 
     @property
     def name(self) -> str:
-        """A word for tables and files."""
         split = f"-split-{self.split}" if self.split > 1 else ""
         flags = [flag for flag, given in self.flags.items() if given]
         flags += [f"wave-{self.wave}"] * (self.wave > 0)
@@ -61,7 +58,6 @@ class FusedBands:
 
     @property
     def words(self) -> str:
-        """What it does, for a reader."""
         parts = [f"fused, {heights_words(self.heights, 'tile rows')}"]
         parts += [f"the hidden layer in {self.split} parts"] * (self.split > 1)
         parts += ["every second band walked back"] * (self.snake and len(self.heights) > 1)
@@ -86,7 +82,8 @@ class FusedBands:
 
         def add(rows: range, cols: range, first: int, steps: int, product: int, adds: bool = False) -> None:
             tiles = np.stack(columnwise(rows, cols), axis=1)
-            start = shifted(len(tiles), len(rows), steps, slots, first) if self.shift else None
+            column = np.arange(len(tiles)) // len(rows)
+            start = first + shifted(column, len(rows) * steps / slots, steps) if self.shift else None
             groups.append(Blocks(tiles, steps, first, start, phase=len(groups), product=product, adds=adds))
 
         for number, rows in enumerate(ranges(self.heights)):
@@ -100,7 +97,7 @@ class FusedBands:
 
 
 @dataclass(frozen=True)
-class SeparateBands:
+class SeparateBands(Recipe):
     """Two kernels, each with bands of its own."""
 
     first: GemmBands  #: of the first product, whose result is the hidden layer
@@ -109,17 +106,14 @@ class SeparateBands:
 
     @property
     def needs_waves(self) -> bool:
-        """As `pebble.schedules.recipes.recipe.Recipe` has it."""
         return self.first.needs_waves or self.second.needs_waves
 
     @property
     def name(self) -> str:
-        """A word for tables and files."""
         return f"separate:{self.first.name}:{self.second.name}" + "+sawtooth" * self.sawtooth
 
     @property
     def words(self) -> str:
-        """What it does, for a reader."""
         words = f"two kernels: first {self.first.words}, then {self.second.words}"
         return words + "; k to and fro by waves" * self.sawtooth
 

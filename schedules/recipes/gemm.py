@@ -2,20 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
+from numpy.typing import NDArray
 
 from pebble.errors import InputError
-from pebble.schedules.recipes.recipe import Column, columnwise, heights_text, heights_words, ranges, shifted
+from pebble.schedules.recipes.recipe import Column, Flagged, heights_text, heights_words, shifted
 from pebble.schedules.tables import Blocks, Launch, TileTable, deal
+from pebble.traces.jit import jit
 from pebble.units import ceil_div
 from pebble.workloads import Gemm
 
 
 @dataclass(frozen=True)
-class GemmBands:
+class GemmBands(Flagged):
     """An order of tiles in bands.
 
     Attributes
@@ -53,17 +54,14 @@ class GemmBands:
 
     @property
     def flags(self) -> dict[str, bool]:
-        """What is done or not, by name."""
         return {"snake": self.snake, "sawtooth": self.sawtooth, "shift": self.shift, "whole": self.whole}
 
     @property
     def needs_waves(self) -> bool:
-        """As `pebble.schedules.recipes.recipe.Recipe` has it."""
         return self.shift or self.whole or self.wave > 0
 
     @property
     def name(self) -> str:
-        """A word for tables and files."""
         flags = [flag for flag, given in self.flags.items() if given]
         numbers = [f"{key}-{value}" for key, value in (("strip", self.strip), ("wave", self.wave)) if value]
         slabs = [f"slabs-{self.slabs}"] * (self.slabs > 1)
@@ -71,7 +69,6 @@ class GemmBands:
 
     @property
     def words(self) -> str:
-        """What it does, for a reader."""
         parts = [heights_words(self.heights, "tile rows" if self.axis == "m" else "tile columns")]
         parts += [f"the last {self.strip} tiles of each left to a band across"] * (self.strip > 0)
         parts += ["every second one walked back"] * (self.snake and len(self.heights) > 1)
@@ -84,19 +81,6 @@ class GemmBands:
         parts += [f"k in {self.slabs} slabs"] * (self.slabs > 1)
         return "; ".join(parts)
 
-    def _bands(self, across: int, along: int) -> Iterator[tuple[Column, Column, int]]:
-        """Place across and along of the tiles of each band, and how many share a column of it."""
-        if sum(self.heights) != across or not 0 <= self.strip < along:
-            raise InputError(
-                f"schedule {self.name}: got {sum(self.heights)} tiles in bands and a strip of {self.strip} on a grid "
-                f"of {across} by {along} tiles, expected heights that add up to {across} and a strip below {along}."
-            )
-        for number, band in enumerate(ranges(self.heights)):
-            walked = range(along - self.strip)
-            yield *columnwise(band, walked[::-1] if self.snake and number % 2 else walked), len(band)
-        if self.strip:
-            yield *columnwise(range(along - self.strip, along), range(across))[::-1], self.strip
-
     def blocks(self, workload: Gemm, launch: Launch) -> list[Blocks]:
         """The blocks in issue order; each group begins a wave.
 
@@ -106,20 +90,26 @@ class GemmBands:
             Heights that do not add up to the grid.
         """
         rows, cols, depth = launch.tile.grid(workload)
-        bands = list(self._bands(*((rows, cols) if self.axis == "m" else (cols, rows))))
+        across, along = (rows, cols) if self.axis == "m" else (cols, rows)
+        if sum(self.heights) != across or not 0 <= self.strip < along:
+            raise InputError(
+                f"schedule {self.name}: got {sum(self.heights)} tiles in bands and a strip of {self.strip} on a grid "
+                f"of {across} by {along} tiles, expected heights that add up to {across} and a strip below {along}."
+            )
+        places, column = np.empty((rows * cols, 2), np.int64), np.empty(rows * cols, np.int64)
+        heights = np.array(self.heights, np.int64)
+        _walk(heights, along, self.strip, self.snake, places, column)
+        tiles = places if self.axis == "m" else places[:, ::-1]
+        heights, sizes = np.append(heights, self.strip), np.append(heights * (along - self.strip), self.strip * across)
+        begins = np.cumsum(sizes)[: -1 if self.whole else 0]
         slab = ceil_div(depth, self.slabs)
         groups = []
         for phase, first in enumerate(range(0, depth, slab)):
             steps = min(slab, depth - first)
-            parts = []
-            for across, along, height in bands:
-                tiles = np.stack((across, along) if self.axis == "m" else (along, across), axis=1)
-                start = shifted(len(tiles), height if self.shift else len(tiles), steps, self.slots(launch), first)
-                parts.append(Blocks(tiles, steps, first, start, phase=phase, adds=first > 0))
-            if not self.whole:
-                tiles, starts = np.concatenate([p.tiles for p in parts]), np.concatenate([p.k_start for p in parts])
-                parts = [parts[0]._replace(tiles=tiles, k_start=starts)]
-            groups += parts
+            later = np.repeat(heights * steps / self.slots(launch), sizes) if self.shift else 0.0
+            start = first + shifted(column, later, steps)
+            parts = zip(np.split(tiles, begins), np.split(start, begins), strict=True)
+            groups += [Blocks(t, steps, first, k, phase=phase, adds=first > 0) for t, k in parts if len(t)]
         return groups
 
     def slots(self, launch: Launch) -> int:
@@ -131,3 +121,22 @@ class GemmBands:
         return TileTable(
             self.name, workload, launch, deal(self.blocks(workload, launch), self.slots(launch), self.sawtooth)
         )
+
+
+@jit
+def _walk(
+    heights: NDArray[np.int64], along: int, strip: int, snake: bool, places: NDArray[np.int64], column: Column
+) -> None:
+    # Places across and along of all tiles in order, band by band and then the strip, and the column of each in its own.
+    at = low = 0
+    for band in range(heights.shape[0]):
+        for number in range(along - strip):
+            for place in range(low, low + heights[band]):
+                places[at, 0], column[at] = place, number
+                places[at, 1] = along - strip - 1 - number if snake and band % 2 else number
+                at += 1
+        low += heights[band]
+    for number in range(low if strip else 0):
+        for place in range(along - strip, along):
+            places[at, 0], places[at, 1], column[at] = number, place, number
+            at += 1

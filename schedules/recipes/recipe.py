@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from abc import ABC, abstractmethod
+from collections.abc import Mapping, Sequence
 from itertools import groupby
-from typing import Any, Protocol, runtime_checkable
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,19 +15,21 @@ from pebble.schedules.tables import Launch, TileTable
 Column = NDArray[np.int64]
 
 
-@runtime_checkable
-class Recipe(Protocol):
+class Recipe(ABC):
     """How a table is made, in a few numbers that a search can turn."""
 
     @property
+    @abstractmethod
     def name(self) -> str:
         """A word for tables and files."""
 
     @property
+    @abstractmethod
     def words(self) -> str:
         """What it does, for a reader."""
 
     @property
+    @abstractmethod
     def needs_waves(self) -> bool:
         """Whether what it saves is lost where blocks do not wait for each other.
 
@@ -34,6 +37,7 @@ class Recipe(Protocol):
         (``benchmarks/hardware/exports/tuned_orders.csv``); waves that end with a band were not measured.
         """
 
+    @abstractmethod
     def table(self, workload: Any, launch: Launch) -> TileTable:
         """The table for a workload and a launch.
 
@@ -42,6 +46,15 @@ class Recipe(Protocol):
         InputError
             Numbers that do not suit the grid.
         """
+
+
+class Flagged(Recipe):
+    """A recipe of which some things are done or not."""
+
+    @property
+    @abstractmethod
+    def flags(self) -> Mapping[str, bool]:
+        """What is done or not, by name."""
 
 
 def runs(heights: Sequence[int]) -> list[tuple[int, int]]:
@@ -103,19 +116,18 @@ def ranges(heights: Sequence[int]) -> list[range]:
     return [range(end - height, end) for end, height in zip(ends, heights, strict=True)]
 
 
-def shifted(blocks: int, height: int, depth: int, wave_blocks: int, first: int = 0) -> Column:
-    """The k step that each block of a band begins with, so that one wave spreads over all of k.
+def shifted(column: Column, later: NDArray[np.float64] | float, depth: int) -> Column:
+    """The k step of so many that each block of a band begins with, so that one wave spreads over all of k.
 
-    Block number t of a band walked ``height`` at a time begins ``height * depth / wave_blocks`` steps before those of
-    the column before it. So each k of the band is touched again after that many steps, and not only in the next wave.
+    Blocks of a column of a band begin ``later`` steps before those of the column before it: its height times the depth
+    over the blocks of a wave. So each k of the band is touched again after that many steps, not only in the next wave.
 
     Examples
     --------
-    >>> shifted(6, 2, 8, 4).tolist()
+    >>> shifted(np.array([0, 0, 1, 1, 2, 2]), 2 * 8 / 4, 8).tolist()
     [0, 0, 4, 4, 0, 0]
     """
-    column = np.arange(blocks, dtype=np.int64) // height
-    return np.asarray(first + -np.round(column * (height * depth / wave_blocks)).astype(np.int64) % depth)
+    return np.asarray(-np.round(column * later).astype(np.int64) % depth)
 
 
 def columnwise(inner: Sequence[int], outer: Sequence[int]) -> tuple[Column, Column]:

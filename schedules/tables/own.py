@@ -41,11 +41,10 @@ class FixedTable(OwnSchedule):
     """A table that was made for a workload and a launch, such as one that a search found."""
 
     tile_table: TileTable
+    name: str = field(init=False)  #: what the table is called
 
-    @property
-    def name(self) -> str:  # type: ignore[override]  # read, never set: what the table says
-        """What the table is called."""
-        return self.tile_table.name
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "name", self.tile_table.name)
 
     def table(self, workload: Workload, launch: Launch, params: OrderParams) -> TileTable:
         """The table itself, if it was made for this."""

@@ -256,8 +256,8 @@ def asynchronous_phases(table: TileTable, kernel: TableKernel) -> list[Phase]:
 
 def _phase(kernel: TableKernel, entries: Entries) -> Phase:
     """Some blocks of one product."""
-    column = dict(zip(COLUMNS, entries.T.astype(np.int64), strict=True))
-    first, steps, start = column["first"], column["steps"], column["k_start"]
+    column = dict(zip(COLUMNS, entries.T, strict=True))
+    first, steps, start = (column[name].astype(np.int64) for name in ("first", "steps", "k_start"))
     backwards = column["k_direction"] < 0
     ahead = np.where(backwards, first + steps - 1 - start, start - first)
     walk = Walk(first, steps, backwards, ahead, one_way=True)

@@ -23,7 +23,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pebble.errors import InputError
-from pebble.schedules.orders import OrderParams
+from pebble.schedules.orders import OrderParams, params_of
 from pebble.schedules.tile import TileShape
 from pebble.units import ceil_div
 from pebble.workloads.workload import Workload
@@ -87,7 +87,7 @@ class Launch:
     @property
     def order_params(self) -> OrderParams:
         """What tile orders need to know of the kernel."""
-        return OrderParams(sms=self.sms, tile_m=self.tile.bm, tile_n=self.tile.bn)
+        return params_of(self.sms, self.tile)
 
 
 @dataclass(frozen=True, eq=False)
@@ -123,16 +123,16 @@ class TileTable:
             raise InputError(f"{self.name}: got a table of shape {entries.shape}, expected (blocks, {len(COLUMNS)}).")
         entries.setflags(write=False)
         object.__setattr__(self, "entries", entries)
-        wave, slot = self.column("wave"), self.column("slot")
-        slots = self.launch.wave_blocks
-        if wave[0] != 0 or np.any(np.diff(wave) < 0) or np.any(np.diff(wave) > 1):
+        column = dict(zip(COLUMNS, entries.T, strict=True))
+        slot, slots = column["slot"], self.launch.wave_blocks
+        new, later, next_phase = (np.diff(column[name]) for name in ("wave", "slot", "phase"))
+        if entries[0, 0] != 0 or np.any((new != 0) & (new != 1)):
             raise InputError(f"{self.name}: expected waves 0, 1, 2 ... in order.")
-        if slot.min() < 0 or slot.max() >= slots or np.any(np.diff(wave * slots + slot) <= 0):
+        if slot.min() < 0 or slot.max() >= slots or np.any((new == 0) & (later <= 0)):
             raise InputError(f"{self.name}: expected slots from 0 to {slots - 1}, rising and each once in a wave.")
-        if np.any(np.abs(self.column("k_direction")) != 1):
+        if np.any(np.abs(column["k_direction"]) != 1):
             raise InputError(f"{self.name}: expected k directions of 1 and -1.")
-        phase = self.column("phase")
-        if np.any(np.diff(phase) < 0) or np.any((np.diff(phase) > 0) & (np.diff(wave) == 0)):
+        if np.any(next_phase < 0) or np.any((next_phase > 0) & (new == 0)):
             raise InputError(f"{self.name}: expected phases in order, each beginning with a wave.")
 
     def column(self, name: str) -> Column:
@@ -230,18 +230,19 @@ def deal(groups: Sequence[Blocks], wave_blocks: int, sawtooth: bool = False) -> 
     waves = 0
     for group in groups:
         count = len(group.tiles)
-        number = np.arange(count, dtype=np.int64)
-        wave = waves + number // wave_blocks
-        direction = np.broadcast_to(np.asarray(group.k_direction, np.int64), count)
-        first, steps = (np.broadcast_to(np.asarray(value, np.int64), count) for value in (group.first, group.steps))
-        turned = np.where(sawtooth & (wave % 2 == 1), -1, 1)
+        place = np.arange(count, dtype=np.int64)
+        wave = waves + place // wave_blocks
+        direction, first, steps = (np.asarray(each, np.int64) for each in (group.k_direction, group.first, group.steps))
+        turned = np.where(wave % 2 == 1, -1, 1) if sawtooth else np.int64(1)
         last = first + steps - 1
         start = np.where(direction < 0, last, first) if group.k_start is None else np.asarray(group.k_start, np.int64)
         start = np.where(turned < 0, first + last - start, start)  # the mirror image
         columns: list[Any] = [
-            wave, number % wave_blocks, group.tiles[:, 0], group.tiles[:, 1], start, direction * turned, group.phase,
+            wave, place % wave_blocks, group.tiles[:, 0], group.tiles[:, 1], start, direction * turned, group.phase,
             group.product, first, steps, int(group.adds),
         ]  # fmt: skip
-        parts.append(np.column_stack(np.broadcast_arrays(*columns)).astype(np.int32))
+        parts.append(np.empty((count, len(COLUMNS)), np.int32))
+        for number, column in enumerate(columns):
+            parts[-1][:, number] = column
         waves += ceil_div(count, wave_blocks)
     return np.concatenate(parts)

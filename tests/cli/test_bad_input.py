@@ -1,5 +1,6 @@
 """Every mistake ends in one sentence that says what, got, expected; exit 2, or 4 where no schedule can exist."""
 
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -187,9 +188,11 @@ def test_full_disk_is_one_sentence() -> None:
 
 @pytest.mark.posix
 def test_closed_standard_output() -> None:
+    environ = dict(os.environ)  # without COLUMNS, which readline puts into that of the process behind Python's back
     done = subprocess.run(
-        f"{sys.executable} -m pebble schedules >&-", shell=True, stderr=subprocess.PIPE, text=True, check=False
-    )
+        f"{sys.executable} -m pebble schedules >&-", shell=True, stderr=subprocess.PIPE, text=True, check=False,
+        env=environ,
+    )  # fmt: skip
     assert done.returncode == 2
     assert done.stderr.splitlines() == [
         "pebble: cannot write the output: standard output is closed; write it to a file or to /dev/null."

@@ -46,6 +46,19 @@ def test_nothing_is_wider_than_the_terminal(
     assert [line for line in capsys.readouterr().out.splitlines() if len(line) > 40] == []
 
 
+def test_messages_wrap_in_a_terminal_and_not_in_a_log(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    said = []
+    for columns in ("40", ""):
+        monkeypatch.setenv("COLUMNS", columns)
+        assert main(["simulate", *GEMM, "--gpu", "h200", "--schedule", "rows"]) == 2
+        said.append(capsys.readouterr().err.splitlines())
+    narrow, whole = said
+    assert max(map(len, narrow)) <= 40 and len(whole) == 2  # what h200 stands for, and what is wrong
+    assert " ".join(" ".join(narrow).split()) == " ".join(whole)
+
+
 @pytest.mark.parametrize("columns", [60, 80, 100])
 def test_results_keep_schedule_and_figures(
     columns: int, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch

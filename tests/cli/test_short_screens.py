@@ -107,6 +107,20 @@ def test_bound_is_short_and_explains_on_request(
     assert "published bounds" in more and "proof  " in more
 
 
+@pytest.mark.parametrize(
+    "words",
+    [
+        "scaled-gemm -m 16 -n 512 -k 512 --dtype-b nvfp4 --cache 32KiB",
+        "scaled-ffn --tokens 64 --d-model 128 --hidden 256 --dtype-x mxfp8 --dtype-w mxfp4 --gpu a100-sxm4-40gb",
+    ],
+)
+def test_values_of_several_formats_are_told_in_bytes(words: str, capsys: pytest.CaptureFixture[str]) -> None:
+    short, long = run(f"bound {words}", capsys), run(f"bound {words} --explain", capsys)
+    assert "upper bound" in short and "capacity" in short
+    assert "elements" not in short + long and "values on chip" not in long
+    assert "in values, each one whatever its format:" in long
+
+
 @pytest.mark.parametrize("gpu", ["h100", "a40"])
 @pytest.mark.parametrize("shape", SHAPES)
 def test_the_verdict_is_that_of_advise(shape: str, gpu: str, capsys: pytest.CaptureFixture[str]) -> None:

@@ -172,3 +172,12 @@ def test_a_pipe_gets_every_column(capsys: pytest.CaptureFixture[str], monkeypatc
     head = next(line for line in out.splitlines() if line.startswith("schedule"))
     assert head.endswith("free MB  LRU MB")
     assert "left out at" not in out
+
+
+def test_equal_schedules_under_control_are_one_row(capsys: pytest.CaptureFixture[str]) -> None:
+    words = ["compare", "ffn-backward", "--tokens", "256", "--d-model", "128", "--hidden", "512", "--cache", "16KiB"]
+    assert main(words) == main([*words, "--explain"]) == 0
+    short, long = capsys.readouterr().out.split("\nffn-backward ")
+    assert "layer by layer and 1 more" in short and "product by product" not in short
+    assert long.count("layer by layer, product by product: one after the other") == 1
+    assert len(run(capsys, *words)["schedules"]) == 4

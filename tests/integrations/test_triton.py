@@ -8,8 +8,10 @@ from typing import Any
 
 import pytest
 
+import pebble
 from pebble.errors import InputError, UnknownNameError
 from pebble.integrations.triton import attention, gemm, perf_model, prune
+from pebble.reports.advise import TRIED
 
 
 @dataclass
@@ -101,3 +103,13 @@ def test_what_is_asked_of_pruning_is_looked_at() -> None:
     configs = space(Config)
     theirs = prune(gemm(), gpu="h100", dtype="float16")(configs, SHAPE)
     assert theirs == prune(gemm(), gpu="h100", dtype="fp16")(configs, SHAPE) != configs
+
+
+def test_advise_says_which_kernels_it_tries() -> None:
+    """On this chip the model prefers one that is not among them: shorter steps, and no room for the result."""
+    (first,) = prune(gemm(), keep=1, gpu="a100-sxm4-40gb", dtype="bf16")(space(Config), SHAPE)
+    advised = pebble.advise(pebble.Gemm(4096, 4096, 4096), gpu="a100-sxm4-40gb", progress=False)
+    values = {**SHAPE, **first.kwargs, "num_warps": first.num_warps, "num_stages": first.num_stages}
+    assert first.kwargs["BLOCK_SIZE_K"] < advised.best.advice.tile.bk
+    assert perf_model(gemm(), gpu="a100-sxm4-40gb", dtype="bf16")(**values) < advised.best.seconds * 1e3
+    assert TRIED in advised.notes

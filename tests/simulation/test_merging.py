@@ -15,6 +15,7 @@ from pebble.schedules.execution import parse_execution
 from pebble.schedules.tile import TileShape
 from pebble.simulation import KernelConfig
 from pebble.simulation.merging import COPY_ENGINE, IN_WAVES, KEYS, RUNNING_FREE, Merging, Shared, requested
+from pebble.traces import LINE_BYTES
 from pebble.workloads import Attention, Ffn, Gemm
 from pebble.workloads.workload import Workload
 
@@ -40,12 +41,13 @@ def shared(workload: Workload, schedule: str, tile: Any, blocks: int = 1) -> Sha
     return Shared.of(family.program(workload, family.parse_schedule(schedule), config), config, gpcs())
 
 
-def literal(workload: Gemm, schedule: str, tile: TileShape, blocks: int) -> tuple[int, int]:
-    """Bytes that SMs receive, and what is left if each GPC asks once for each tile of a step."""
+def literal(workload: Gemm, schedule: str, tile: TileShape, blocks: int) -> tuple[int, int, int, float]:
+    """Bytes that SMs receive; left if each GPC, or the chip, asks once for each tile of a step; and that then cross."""
     config = kernel(tile, blocks=blocks)
     family = kernel_family(workload)
     walked = family.parse_schedule(schedule).tiles(*tile.grid(workload)[:2], config.order_params)
-    received = once = 0
+    received = once = distinct = 0
+    crossing = 0.0
     for begin in range(0, len(walked), config.wave_blocks):
         for k in range(0, workload.k, tile.bk):
             depth = min(tile.bk, workload.k - k)
@@ -54,13 +56,17 @@ def literal(workload: Gemm, schedule: str, tile: TileShape, blocks: int) -> tupl
                 gpc = int(gpcs().of_slot[slot % H200.sms])
                 wanted[("A", int(row), gpc)] += 1
                 wanted[("B", int(col), gpc)] += 1
-            for (operand, at, _), count in wanted.items():
+            sides: dict[tuple[str, int], set[int]] = {}
+            for (operand, at, gpc), count in wanted.items():
                 if operand == "A":
                     size = min(tile.bm, workload.m - at * tile.bm) * depth * workload.in_bytes
                 else:
                     size = min(tile.bn, workload.n - at * tile.bn) * depth * workload.in_bytes
                 received, once = received + count * size, once + size
-    return received, once
+                seen, side = sides.setdefault((operand, at), set()), int(gpcs().part[gpc])
+                distinct, crossing = distinct + size * (not seen), crossing + size / 2 * (side not in seen)
+                seen.add(side)
+    return received, once, distinct, crossing
 
 
 @pytest.mark.parametrize("schedule", ["row", "column", "grouped-3", "hilbert"])
@@ -69,7 +75,9 @@ def test_sharers_are_those_of_a_literal_count(schedule: str, tile: TileShape, bl
     gemm = Gemm(1280, 2048, 256)
     result = shared(gemm, schedule, tile, blocks)
     none, every = result.requested(NONE_REACH, 0), result.requested(ALL_REACH, 0)
-    assert (none.received_bytes, none.once_bytes) == literal(gemm, schedule, tile, blocks)
+    ((*_, lines),) = result.phases
+    counted = (none.received_bytes, none.once_bytes, lines.distinct * LINE_BYTES, lines.crossing * LINE_BYTES)
+    assert counted == literal(gemm, schedule, tile, blocks)
     assert none.request_bytes == none.once_bytes
     assert every.request_bytes == every.received_bytes
     assert every.written_bytes == gemm.m * gemm.n * gemm.out_bytes

@@ -13,6 +13,7 @@ from pebble.models.caches import parse_policy
 from pebble.schedules.attention_names import parse_attention_schedule
 from pebble.traces import Layout
 from pebble.traces.layout import row_major
+from pebble.traces.program import Script, Walk
 from pebble.workloads import Attention
 from tests.schedules.lockstep import attention_trace
 
@@ -89,3 +90,18 @@ def test_an_operand_names_its_tiles() -> None:
     ):
         results = [[int(base) + k * strided.stride for k in range(len(expected[0]))] for base in strided.base]
         assert results == expected
+
+
+@pytest.mark.parametrize(
+    "walk",
+    [
+        Walk(2, 7), Walk(2, 7, backwards=True), Script(np.array([[0, 1], [2, -1], [3, 4]])),
+        Walk(np.array([0, 4, 1]), np.array([3, 2, 5]), np.array([True, False, True]), np.array([1, 0, 2])),
+    ],
+)  # fmt: skip
+@pytest.mark.parametrize("turned", [False, True])
+def test_some_steps_of_a_walk_are_those_of_all(walk: Walk | Script, turned: bool) -> None:
+    blocks = slice(0, 3)
+    every = walk.k(blocks, turned)
+    assert len(every) == walk.steps(blocks)
+    assert np.array_equal(walk.k(blocks, turned, [0, 2]), every[[0, 2]])

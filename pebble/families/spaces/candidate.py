@@ -13,7 +13,8 @@ from pebble.schedules.execution import WAVES, Execution
 from pebble.schedules.recipes import Recipe
 from pebble.schedules.tables import Launch, TileTable
 from pebble.simulation import KernelConfig, Traffic
-from pebble.simulation.table import simulate_table
+from pebble.simulation.table import simulate_table, table_program
+from pebble.traces.program import Program
 from pebble.workloads.workload import Workload
 
 _AS_LRU = 0.6  # of the capacity: an LRU of so much does about what partitions that draw their victims do
@@ -64,10 +65,12 @@ def runnable(workload: Workload, candidate: Candidate, **about: Any) -> Any:
     return candidate.plan.table(workload, replace(launch, cache_bytes=config.cache_bytes))
 
 
-def readable(family: KernelFamily[Any, Any], workload: Workload, candidate: Candidate) -> Any:
-    """What the family makes a program of: the named schedule itself, or a schedule of the table."""
+def program_of(family: KernelFamily[Any, Any], workload: Workload, candidate: Candidate) -> Program:
+    """What it does, block by block; a table that a search made is not checked again."""
     schedule = runnable(workload, candidate)
-    return family.read_schedule(schedule) if isinstance(schedule, TileTable) else schedule
+    if isinstance(schedule, TileTable):
+        return table_program(schedule, candidate.config)
+    return family.program(workload, schedule, candidate.config)
 
 
 def measure(

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
+from math import gcd
 
 from pebble.families.spaces.space import Space, band_choices, flipped, near_heights
 from pebble.schedules.orders import REGISTRY, TileOrder
 from pebble.schedules.recipes import GemmBands, cut_heights
 from pebble.schedules.tile import TileShape
 from pebble.simulation import KernelConfig
+from pebble.traces import LINE_BYTES
 from pebble.units import ceil_div
 from pebble.workloads import Gemm, GroupedGemm
 
@@ -39,8 +41,7 @@ class GemmSpace(Space[Gemm, GemmBands]):
         return ceil_div(rows * cols, config.wave_blocks) * depth * self.step(config.tile)
 
     def coarse(self, workload: Gemm, tile: TileShape) -> TileShape:
-        step = ceil_div(ceil_div(workload.k, tile.bk), _STEPS)
-        return replace(tile, bk=tile.bk * step)
+        return _long_steps(tile, workload)
 
     def swept(self, workload: Gemm, config: KernelConfig) -> Sequence[TileOrder]:
         rows, cols, _ = config.tile.grid(workload)
@@ -112,7 +113,7 @@ class GroupedSpace(Space[GroupedGemm, GemmBands]):
         return ceil_div(tiles, config.wave_blocks) * ceil_div(workload.k, tile.bk) * self.step(tile)
 
     def coarse(self, workload: GroupedGemm, tile: TileShape) -> TileShape:
-        return replace(tile, bk=tile.bk * ceil_div(ceil_div(workload.k, tile.bk), _STEPS))
+        return _long_steps(tile, workload)
 
     def swept(self, workload: GroupedGemm, config: KernelConfig) -> Sequence[TileOrder]:
         return swept_orders(ceil_div(max(workload.rows), config.tile.bm), ceil_div(workload.n, config.tile.bn))
@@ -125,6 +126,13 @@ class GroupedSpace(Space[GroupedGemm, GemmBands]):
 
     def near(self, workload: GroupedGemm, recipe: GemmBands, config: KernelConfig) -> Iterator[GemmBands]:
         return iter(())
+
+
+def _long_steps(tile: TileShape, workload: Gemm | GroupedGemm) -> TileShape:
+    """A tile of about `_STEPS` steps, each of whole lines of A: what shares a line is fetched with it in any case."""
+    steps = ceil_div(ceil_div(workload.k, tile.bk), _STEPS)
+    of_lines = LINE_BYTES // gcd(LINE_BYTES, tile.bk * workload.in_bytes)
+    return replace(tile, bk=tile.bk * ceil_div(steps, of_lines) * of_lines)
 
 
 def swept_orders(rows: int, cols: int) -> list[TileOrder]:

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
-from typing import Any, Generic, Protocol, TypeVar
+from typing import Any, Generic, TypeVar
 
 import numpy as np
 
-from pebble.schedules.recipes import Recipe, cut_heights, even_heights
+from pebble.schedules.recipes import Flagged, Recipe, cut_heights, even_heights
 from pebble.schedules.tables import TileTable
 from pebble.schedules.tile import TileShape
 from pebble.simulation import KernelConfig
@@ -87,14 +87,6 @@ def changed(recipe: R, **fields: Any) -> R:
     made: Any = recipe  # a dataclass, as every recipe is
     other: R = replace(made, **fields)
     return other
-
-
-class Flagged(Recipe, Protocol):
-    """A recipe of which some things are done or not."""
-
-    @property
-    def flags(self) -> Mapping[str, bool]:
-        """Each by name."""
 
 
 F = TypeVar("F", bound=Flagged)

@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 
 from pebble.errors import InputError
 from pebble.families.family import KernelFamily
-from pebble.families.spaces.candidate import Candidate, estimated_traffic, readable
+from pebble.families.spaces.candidate import Candidate, estimated_traffic, program_of
 from pebble.schedules.execution import FREE
 from pebble.schedules.kernel import Work
 from pebble.schedules.tables.registry import KERNELS
@@ -102,8 +102,9 @@ def _with_misses(waves: list[Wave], moves: Traffic, rates: Rates) -> list[Wave]:
     blocks = sum(wave.blocks for wave in waves)
     results: list[Wave] = []
     for wave, missed in zip(waves, moves.counts.read_misses_of_waves, strict=True):
-        lines = missed + written * wave.blocks / blocks + (0.0 if results else resident)
-        results.append(wave._replace(dram_seconds=lines / rates.dram_lines / 1e9))
+        here, compute, shared, l2, _, latency, around = wave
+        lines = missed + written * here / blocks + (0.0 if results else resident)
+        results.append(Wave(here, compute, shared, l2, lines / rates.dram_lines / 1e9, latency, around))
     return results
 
 
@@ -138,7 +139,7 @@ def quick_look(
     power: Power | None,
     free: bool = False,
 ) -> QuickLook:
-    """Bytes, time and energy of one tile and order in waves, without a simulation: one to three ms for a product.
+    """Bytes, time and energy of one tile and order in waves, without a simulation: half a ms for a product.
 
     Bytes are those of an LRU in closed form (`estimated_traffic`), time is that of its waves in counts, and requests
     those of a few of them. ``benchmarks/quick_look.py`` sets it beside the full simulation on random layers.
@@ -166,9 +167,9 @@ def quick_look(
     time = coarse_time(
         workload, config.tile, config.stages, config.sms, config.blocks_per_sm, rates, moves
     )  # fmt: skip
-    program = family.program(workload, readable(family, workload, candidate), config)
-    throttled = throttled_seconds(program.flops, config.sms, rates, time.seconds)
-    time = replace(time, seconds=time.seconds + throttled, throttled_seconds=throttled)
+    program = program_of(family, workload, candidate)
+    if throttled := throttled_seconds(program.flops, config.sms, rates, time.seconds):
+        time = replace(time, seconds=time.seconds + throttled, throttled_seconds=throttled)
     there = replace(config, execution=FREE) if free else config
     time, again = both_times(program, there, time, power, _SAMPLED_WAVES)
     return QuickLook(traffic, time.seconds, again)

@@ -8,7 +8,8 @@ import numpy as np
 import pytest
 
 from pebble.families import kernel_family
-from pebble.families.spaces.candidate import Candidate
+from pebble.families.spaces.candidate import Candidate, estimated_traffic
+from pebble.families.spaces.gemm import GemmSpace
 from pebble.models.caches import parse_policy
 from pebble.models.machine import load_machine
 from pebble.schedules.execution import WAVES
@@ -61,6 +62,17 @@ def test_a_quick_look_is_near_the_simulation(shape: tuple[int, int, int], at_a_c
     assert look.seconds == pytest.approx(whole.seconds, rel=0.02)
     assert look.ranked_seconds == pytest.approx(again.seconds, rel=0.03 if at_a_cliff else 0.02)
     assert look.sustained.total_joules == pytest.approx(again.total_joules, rel=0.04)
+
+
+@pytest.mark.parametrize("shape", [(2432, 2816, 256), (896, 1152, 1440)])  # where 16 steps are an odd number of tiles
+def test_tiles_of_half_a_line_are_looked_at_in_whole_lines(shape: tuple[int, int, int]) -> None:
+    gemm, how = Gemm(*shape), config(TileShape(128, 128, 32))
+    family, order = kernel_family(gemm), parse_order("hilbert")
+    moves = estimated_traffic(family, GemmSpace(), gemm, Candidate(order, how))
+    assert moves is not None and len(moves.counts.read_misses_of_waves) > 0  # in closed form, without a trace
+    whole = modelled_time(family.program(gemm, order, how), how, RATES)
+    look = quick_look(family, gemm, Candidate(order, how), RATES, POWER)
+    assert (look.dram_bytes, look.seconds) == pytest.approx((whole.dram_bytes, whole.seconds), rel=0.01)
 
 
 def test_without_prices_a_look_is_of_a_single_launch() -> None:
