@@ -79,7 +79,7 @@ def bound(
         For a DAG: set it to get what is proved by then.
     cases : int, optional
         Of an FFN or attention in up to 8 segments: cases of their shares that the proof may tell apart (0, up to
-        10,000), for a higher bound. Each takes about a tenth of a second.
+        10,000), for a higher bound. Each takes a tenth to a third of a second.
     accumulators : {"fp32", "off"}, optional
         Whether partial sums take 4 bytes, as on a GPU (by default with ``gpu`` and ``machine``), or what they end as.
     buffers : {"single", "sm-local", "pooled", "connected"}, optional
