@@ -108,6 +108,14 @@ def inlined(function: _Loop) -> _Loop:
     return _lazy(function, cache=True, nogil=True, inline="always")
 
 
+def merged(function: _Loop) -> _Loop:
+    """A loop that only other loops call, merged into their machine code.
+
+    A call hands over all arrays of its arguments one by one, which is most of what a small loop takes.
+    """
+    return _lazy(function, no_cpython_wrapper=True, no_cfunc_wrapper=True, forceinline=True)
+
+
 def _lazy(function: _Loop, **compiler: object) -> _Loop:
     return cast(_Loop, Lazy(lambda: _numba().njit(**compiler)(function), function.__globals__))
 

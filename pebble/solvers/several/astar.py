@@ -7,7 +7,7 @@ for the least level above at which it has others (partial expansion, Yoshizumi, 
 from __future__ import annotations
 
 from pebble.solvers.search.bits import EXHAUSTED, FOUND, FULL, GROW, RUNNING, ZERO, borrowed, popcount, signed
-from pebble.solvers.several.estimate import estimate
+from pebble.solvers.several.estimate import PRECISE, estimate
 from pebble.solvers.several.ideals import Ideals, find_ideal
 from pebble.solvers.several.rules import ALL, Rules
 from pebble.solvers.several.states import (
@@ -40,8 +40,8 @@ def begin(rules: Rules, ideals: Ideals, states: States) -> bool:
     i = find_ideal(rules, ideals, ZERO)
     if i < 0:
         return False
-    counts[LEVEL] = estimate(rules, ideals, i, states.after)
-    return enter(rules, ideals, states, signed(-1), signed(0))
+    counts[LEVEL] = estimate(rules, ideals, i, states.after, PRECISE)
+    return enter(rules, ideals, states, signed(-1), signed(0), i)
 
 
 @inlined

@@ -10,49 +10,72 @@ from __future__ import annotations
 
 import numpy as np
 
-from pebble.solvers.search.bits import ONE, U64, ZERO, lowest, popcount, signed
+from pebble.solvers.search.bits import ONE, U64, ZERO, lowest, mix, popcount, signed
 from pebble.solvers.search.dag_counts import counted_bound
 from pebble.solvers.several import ideals as ideal_table
-from pebble.solvers.several.ideals import I32, Ideals, weigh
+from pebble.solvers.several.ideals import I32, LONGEST_ROW, SLOTS, Ideals, weigh
 from pebble.solvers.several.rules import ANY_SPLIT, COMPUTED, FULL, GRAIN, MOST, SHARE, UNIT, Rules
 from pebble.solvers.several.states import CLEAN, COUNTS, DONE, NEVER, RED
-from pebble.traces.jit import inner
+from pebble.traces.jit import inner, merged
+
+ROUGH, QUICK, PRECISE = range(3)
 
 
-@inner
-def _entries(rules: Rules, ideals: Ideals, i: int, words: U64) -> int:
+@merged
+def _entries(rules: Rules, ideals: Ideals, i: int, words: U64, precision: int) -> int:
     """What at least enters the SMs for the full tasks left: see `pebble.solvers.several.ideals`."""
-    row, r = signed(ideals.numbers[i, ideal_table.CHAIN]), signed(ideals.numbers[i, ideal_table.FULL_LEFT])
-    sms, useful = len(words) - RED, ideals.words[i, ideal_table.USEFUL]
-    chains = ideals.chains
+    r, sms = signed(ideals.numbers[i, ideal_table.FULL_LEFT]), len(words) - RED
+    chains, total = ideals.chains, ideals.sums
     if r == 0:
         return signed(0)
-    left = rules.masks[FULL] & ~words[DONE]
-    total = np.zeros(r + 1, np.int64)
+    entries: int = NEVER
     for q in range(sms):
-        red = words[RED + q] & useful
-        most = rules.sizes[MOST] - signed(words[COUNTS] >> np.uint64(8 * q) & np.uint64(255))
-        most = min(most, r) if not rules.sizes[ANY_SPLIT] else r
-        lack, pair = _lacks(rules, left, red, most)
-        full = ideal_table.rows_of(rules)
-        at = row + min((weigh(rules, red) + rules.sizes[GRAIN] - 1) // rules.sizes[GRAIN], full - 1) * (r + 1)
-        after = row + full * (r + 1)
+        at = _entries_of(rules, ideals, i, q, words[RED + q], precision)
+        most = r if rules.sizes[ANY_SPLIT] else min(r, rules.sizes[MOST] - tasks_of(words, q))
         if q == 0:
             for n in range(r + 1):
-                total[n] = NEVER if n > most else _first(chains, at, after, lack, pair, n)
+                total[n] = NEVER if n > most else signed(chains[at + n])
+            entries = total[r]
+        elif q + 1 == sms:
+            entries = signed(NEVER)
+            for n in range(most + 1):
+                entries = min(entries, total[r - n] + chains[at + n])
         else:
             for n in range(r, -1, -1):
                 best = signed(NEVER)
                 for m in range(min(n, most) + 1):
-                    if q + 1 < sms or n == r:
-                        best = min(best, total[n - m] + _first(chains, at, after, lack, pair, m))
+                    best = min(best, total[n - m] + chains[at + m])
                 total[n] = best
-    entries: int = total[r]
     return entries
 
 
+@merged
+def tasks_of(words: U64, q: int) -> int:
+    """Tasks that SM q did."""
+    return signed(words[COUNTS] >> np.uint64(8 * q) & np.uint64(255))
+
+
+@merged
+def _entries_of(rules: Rules, ideals: Ideals, i: int, q: int, held: np.uint64, precision: int) -> int:
+    """Where in the chains the entries of SM q for 0, 1, ... tasks stand; precise ones are computed where they are not."""
+    row, r = signed(ideals.numbers[i, ideal_table.CHAIN]), signed(ideals.numbers[i, ideal_table.FULL_LEFT])
+    red = held & ideals.words[i, ideal_table.USEFUL]
+    full = ideal_table.rows_of(rules)
+    at = row + min((weigh(rules, red) + rules.sizes[GRAIN] - 1) // rules.sizes[GRAIN], full - 1) * (r + 1)
+    if precision < PRECISE:
+        return at
+    slot = q * SLOTS + signed(mix(red, np.uint64(i)) & np.uint64(SLOTS - 1))
+    to = slot * LONGEST_ROW
+    if ideals.cached[slot, 0] != np.uint64(i + 1) or ideals.cached[slot, 1] != red:
+        ideals.cached[slot, 0], ideals.cached[slot, 1] = np.uint64(i + 1), red
+        lack, pair = _lacks(rules, rules.masks[FULL] & ~ideals.words[i, ideal_table.DONE], red)
+        for n in range(r + 1):
+            ideals.chains[to + n] = _first(ideals.chains, at, row + full * (r + 1), lack, pair, n)
+    return to
+
+
 @inner
-def _lacks(rules: Rules, left: np.uint64, red: np.uint64, most: int) -> tuple[int, int]:
+def _lacks(rules: Rules, left: np.uint64, red: np.uint64) -> tuple[int, int]:
     """Of the full tasks left, what at least one lacks of what an SM holds, and what two do."""
     lack, pair = signed(NEVER), signed(NEVER)
     while left:
@@ -60,14 +83,14 @@ def _lacks(rules: Rules, left: np.uint64, red: np.uint64, most: int) -> tuple[in
         left &= left - ONE
         own = weigh(rules, missing)
         lack = min(lack, own)
-        others = left if most > 1 and own < pair else ZERO
+        others = left if own < pair else ZERO
         while others:
             pair = min(pair, own + weigh(rules, rules.needs[lowest(others)] & ~red & ~missing))
             others &= others - ONE
     return lack, pair
 
 
-@inner
+@merged
 def _first(chains: I32, at: int, after: int, lack: int, pair: int, n: int) -> int:
     """Entries of an SM that does n tasks: the first window is one that lacks so much, a pair, or the best of any."""
     if n == 0:
@@ -78,22 +101,25 @@ def _first(chains: I32, at: int, after: int, lack: int, pair: int, n: int) -> in
     return entries
 
 
-@inner
-def estimate(rules: Rules, ideals: Ideals, i: int, words: U64) -> int:
-    """A lower bound on what is still to be paid."""
+@merged
+def estimate(rules: Rules, ideals: Ideals, i: int, words: U64, precision: int) -> int:
+    """A lower bound on what is still to be paid, no less with more precision.
+
+    A rough one holds as well where SMs hold more than has room, for all ways to make room.
+    """
     anywhere = ZERO
     for q in range(RED, len(words)):
-        anywhere |= words[q]
+        anywhere |= words[q] & ideals.words[i, ideal_table.LIVE]
     unit, share = rules.sizes[UNIT], rules.sizes[SHARE]
     out = signed(ideals.numbers[i, ideal_table.OUT])
     slow = out + weigh(rules, ideals.words[i, ideal_table.OWED] & ~anywhere)
     place = signed(ideals.numbers[i, ideal_table.PLACE])
-    if place >= 0:
+    if place >= 0 and precision > ROUGH:
         dirty = popcount(anywhere & rules.masks[COMPUTED] & ~words[CLEAN])
         slow += counted_bound(ideals.counted.values, ideals.counted.dirty, place, popcount(anywhere), dirty)
     if ideals.numbers[i, ideal_table.CHAIN] < 0:
         bound: int = unit * slow
         return bound
-    entered = out + _entries(rules, ideals, i, words) - ideals.numbers[i, ideal_table.UNINITIALISED]
+    entered = out + _entries(rules, ideals, i, words, precision) - ideals.numbers[i, ideal_table.UNINITIALISED]
     bound = (unit - share) * slow + share * max(slow, entered)
     return bound

@@ -20,8 +20,21 @@ from numpy.typing import NDArray
 
 from pebble.solvers.search.bits import ONE, ZERO, lowest, mix, popcount, signed
 from pebble.solvers.search.dag_counts import Counted, no_counts, place_of
-from pebble.solvers.several.rules import CAPACITY, EQUAL, FULL, GRAIN, I64, INPUTS, LINES, OUTPUTS, U64, Rules
-from pebble.traces.jit import inner
+from pebble.solvers.several.rules import (
+    CAPACITY,
+    EQUAL,
+    FULL,
+    GRAIN,
+    I64,
+    INPUTS,
+    LINES,
+    MOST_ITEMS,
+    MOST_MEMORIES,
+    OUTPUTS,
+    U64,
+    Rules,
+)
+from pebble.traces.jit import inner, merged
 
 I32 = NDArray[np.int32]
 
@@ -29,6 +42,8 @@ I32 = NDArray[np.int32]
 DONE, OWED, PARTIAL, LIVE, READY, USEFUL = range(6)
 # columns of Ideals.numbers
 OUT, UNINITIALISED, CANON, FIRST_MAP, END_MAP, FULL_LEFT, CHAIN, PLACE = range(8)
+SLOTS = 1 << 12  # for what SMs hold, of each SM: entries for 0, 1, ... tasks, at the beginning of the chains
+LONGEST_ROW = MOST_ITEMS + 1
 _LONGEST = 5  # windows of the tasks left; longer ones as in the whole game
 _TRIES = 4000  # sets of tasks that are looked at for one length
 
@@ -48,22 +63,28 @@ class Ideals(NamedTuple):
     one row of entries for r tasks after one during which as much as S is held."""
     table: I32
     counts: NDArray[np.int64]
-    """Ideals, maps, chain entries."""
+    """Ideals, maps, chain entries, places of the table in use less one."""
     counted: Counted
     """Of all memories taken as one, which bounds loads and stores."""
+    cached: U64
+    """Per SM and slot, one more than the ideal of its entries, and what the SM holds of use."""
+    sums: I64
+    """Room to add up entries of SMs."""
 
 
 def make_ideals(most: int, counted: Counted | None = None) -> Ideals:
     """Empty arrays, beside the table of a counted game; untouched pages cost no memory."""
-    size = 1 << max(10, (2 * most).bit_length())
+    size, slots = 1 << max(10, (2 * most).bit_length()), MOST_MEMORIES * SLOTS
     return Ideals(
         np.empty((most, 6), np.uint64),
         np.empty((most, 8), np.int32),
         np.empty(8 * most + 8192, np.int16),
-        np.empty(40 * most + (1 << 18), np.int32),
+        np.empty(slots * LONGEST_ROW + 40 * most + (1 << 18), np.int32),
         np.zeros(size, np.int32),
-        np.zeros(3, np.int64),
+        np.array([0, 0, slots * LONGEST_ROW, 1023], np.int64),
         no_counts() if counted is None else counted,
+        np.zeros((slots, 2), np.uint64),
+        np.empty(LONGEST_ROW, np.int64),
     )
 
 
@@ -74,7 +95,7 @@ def rows_of(rules: Rules) -> int:
     return rows
 
 
-@inner
+@merged
 def weigh(rules: Rules, mask: np.uint64) -> int:
     """Weight of a set of values."""
     if rules.sizes[EQUAL]:
@@ -86,16 +107,22 @@ def weigh(rules: Rules, mask: np.uint64) -> int:
     return total
 
 
+@merged
+def _slot(ideals: Ideals, done: np.uint64) -> int:
+    """Where an ideal is in the table, or belongs."""
+    table, mask = ideals.table, ideals.counts[3]
+    where = signed(mix(done, ZERO) & np.uint64(mask))
+    while table[where] != 0 and ideals.words[table[where] - 1, DONE] != done:
+        where = (where + 1) & mask
+    return where
+
+
 @inner
 def find_ideal(rules: Rules, ideals: Ideals, done: np.uint64) -> int:
     """Number of an ideal, entered if it is new; -1 where there is no more room."""
-    table = ideals.table
-    mask = signed(len(table) - 1)
-    where = signed(mix(done, ZERO) & np.uint64(mask))
-    while table[where] != 0:
-        if ideals.words[table[where] - 1, DONE] == done:
-            return signed(table[where] - 1)
-        where = (where + 1) & mask
+    where = _slot(ideals, done)
+    if ideals.table[where] != 0:
+        return signed(ideals.table[where] - 1)
     i: int = ideals.counts[0]
     capacity = (len(rules.target) + 1) * (rows_of(rules) + 1)
     if i + 2 > len(ideals.words) or ideals.counts[1] + len(rules.task_maps) > len(ideals.maps):
@@ -103,7 +130,13 @@ def find_ideal(rules: Rules, ideals: Ideals, done: np.uint64) -> int:
     if ideals.counts[2] + capacity > len(ideals.chains):
         return -1
     ideals.counts[0] += 1
-    table[where] = i + 1
+    ideals.table[where] = i + 1
+    if 4 * i > ideals.counts[3] and ideals.counts[3] + 1 < len(ideals.table):  # a small one stays in the caches
+        ideals.counts[3] = min(4 * ideals.counts[3] + 3, len(ideals.table) - 1)
+        ideals.table[: ideals.counts[3] + 1] = 0
+        ideals.words[i, DONE] = done
+        for other in range(i + 1):
+            ideals.table[_slot(ideals, ideals.words[other, DONE])] = other + 1
     _describe(rules, ideals, i, done)
     canon = _canonical(rules, ideals, i, done)
     if canon == done:

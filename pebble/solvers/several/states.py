@@ -45,6 +45,8 @@ class States(NamedTuple):
     counts: I64
     now: U64
     """The state at hand."""
+    base: U64
+    """After a step or push, before anything leaves to make room."""
     after: U64
     best: U64
     image: U64
@@ -59,7 +61,7 @@ class States(NamedTuple):
 def make_states(most: int, memories: int, levels: int) -> States:
     """Empty arrays; untouched pages cost no memory."""
     width = RED + memories
-    words = [np.empty(width, np.uint64) for _ in range(5)]
+    words = [np.empty(width, np.uint64) for _ in range(6)]
     counts = np.zeros(12, np.int64)
     counts[FREE_ENTRY] = counts[GOAL] = -1
     return States(
@@ -75,6 +77,7 @@ def make_states(most: int, memories: int, levels: int) -> States:
         words[2],
         words[3],
         words[4],
+        words[5],
         np.zeros(5, np.int64),
         np.empty(64, np.int64),
     )

@@ -21,9 +21,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from pebble.solvers.search.bits import ONE, U64, ZERO, lowest, popcount, signed
+from pebble.solvers.search.bits import ONE, U64, ZERO, borrowed, lowest, popcount, signed
 from pebble.solvers.several import ideals as ideal_table
-from pebble.solvers.several.estimate import estimate
+from pebble.solvers.several.estimate import PRECISE, QUICK, ROUGH, estimate, tasks_of
 from pebble.solvers.several.ideals import Ideals, find_ideal, weigh
 from pebble.solvers.several.rules import (
     ALIKE,
@@ -66,7 +66,7 @@ from pebble.solvers.several.states import (
     slot_of,
     wait,
 )  # fmt: skip
-from pebble.traces.jit import inner, jit
+from pebble.traces.jit import inner, jit, merged
 
 
 @inner
@@ -96,7 +96,7 @@ def settle(rules: Rules, ideals: Ideals, words: U64) -> tuple[int, int]:
             return i, paid
 
 
-@inner
+@merged
 def do(rules: Rules, words: U64, t: int) -> int:
     """Mark a task done whose target is held in one place; what storing a complete output costs."""
     words[DONE] |= ONE << np.uint64(t)
@@ -110,27 +110,43 @@ def do(rules: Rules, words: U64, t: int) -> int:
     return signed(0)
 
 
-@inner
-def enter(rules: Rules, ideals: Ideals, states: States, s: int, cost: int) -> bool:
-    """Settle ``states.after``, reached from s at a cost, and enter it if its level is due; False without room."""
-    counts, words = states.counts, states.after
-    i, paid = settle(rules, ideals, words)
-    if i < 0:
+@merged
+def _above(states: States, level: int) -> bool:
+    """Whether a level is not due yet; the search is told of it."""
+    counts = states.counts
+    if counts[MODE] != EXACT or level <= counts[LEVEL]:
+        return False
+    counts[NEXT] = min(counts[NEXT], level)
+    return True
+
+
+@merged
+def enter(rules: Rules, ideals: Ideals, states: States, s: int, cost: int, i: int) -> bool:
+    """Settle ``states.after``, of ideal i and reached from s at a cost, and enter it if its level is due.
+
+    False without room.
+    """
+    counts, words, level = states.counts, states.after, signed(0)
+    if counts[MODE] != READ:
+        for precision in (QUICK, PRECISE):
+            level = cost + estimate(rules, ideals, i, words, precision)
+            if _above(states, level):
+                return True
+    j, paid = settle(rules, ideals, words)
+    if j < 0:
         return False
     cost += paid
-    level = cost + estimate(rules, ideals, i, words)
+    if counts[MODE] != READ and j != i:
+        level = max(level, cost + estimate(rules, ideals, j, words, PRECISE))
     if counts[MODE] == BEAM:
         if level >= min(counts[UPPER], counts[WIDTH]):
             return True
         level += counts[WIDTH] * popcount(words[DONE])
         counts[LEVEL] = min(counts[LEVEL], level)
     elif counts[MODE] == EXACT:
-        if level > counts[LEVEL]:
-            counts[NEXT] = min(counts[NEXT], level)
+        if _above(states, level) or level <= counts[BEFORE] or level >= counts[UPPER]:
             return True
-        if level <= counts[BEFORE] or level >= counts[UPPER]:
-            return True
-    canonical(rules, ideals, i, words, states.best, states.image)
+    canonical(rules, ideals, j, words, states.best, states.image)
     if counts[MODE] == READ:
         same = cost == counts[LAST]
         for x in range(len(words)):
@@ -151,7 +167,7 @@ def enter(rules: Rules, ideals: Ideals, states: States, s: int, cost: int) -> bo
     return True
 
 
-@inner
+@merged
 def leaving(rules: Rules, states: States, q: int, may_leave: np.uint64, lack: int, at: int) -> tuple[np.uint64, int]:
     """The next least set of values that frees enough room, after the combination ``at``: what leaves, and the new at.
 
@@ -189,7 +205,7 @@ def leaving(rules: Rules, states: States, q: int, may_leave: np.uint64, lack: in
     return ZERO, signed(-1)
 
 
-@inner
+@merged
 def _leave(rules: Rules, ideals: Ideals, words: U64, q: int, leaves: np.uint64) -> int:
     """Take values from an SM; what it costs to store those that are lost otherwise."""
     elsewhere = ZERO
@@ -264,10 +280,41 @@ def _choices(rules: Rules, partial: np.uint64, words: U64, q: int, fetch: np.uin
     return must, may
 
 
+@merged
+def _make_room(
+    rules: Rules, ideals: Ideals, states: States, s: int, i: int, q: int, may_leave: np.uint64, cost: int
+) -> bool:
+    """Enter ``states.base``, of ideal i and reached from s at a cost, after all ways to make room in SM q.
+
+    False without room for states.
+    """
+    base, after = states.base, states.after
+    lack, at = weigh(rules, base[RED + q]) - rules.sizes[CAPACITY], signed(0)
+    if lack > 0 and _above(states, cost + estimate(rules, ideals, i, base, ROUGH)):
+        return True
+    while True:
+        leaves = ZERO
+        if lack > 0:
+            leaves, at = leaving(rules, states, q, may_leave, lack, at)
+            if at < 0:
+                return True
+        for x in range(len(base)):
+            after[x] = base[x]
+        fee = _leave(rules, ideals, after, q, leaves)
+        if not enter(rules, ideals, states, s, cost + fee, i):
+            return False
+        if states.counts[MODE] == MATCHED:
+            states.move[SM], states.move[LEAVES] = q, signed(leaves)
+            return True
+        if lack <= 0:
+            return True
+
+
 @inner
 def _step(rules: Rules, ideals: Ideals, states: States, s: int, i: int, task: int, q: int) -> bool:
     """All ways to do a task at an SM; False without room for states."""
-    now, after, move = states.now, states.after, states.move
+    rules, ideals, states = borrowed((rules, ideals, states))
+    now, base, move = states.now, states.base, states.move
     x = rules.target[task]
     target = ONE << np.uint64(x)
     red, partial = now[RED + q], ideals.words[i, ideal_table.PARTIAL]
@@ -275,63 +322,46 @@ def _step(rules: Rules, ideals: Ideals, states: States, s: int, i: int, task: in
     fresh = rules.masks[INPUTS] & target == ZERO and rules.updates[x] & now[DONE] == ZERO
     fetch = missing & ~target if fresh else missing
     must, may = _choices(rules, partial, now, q, fetch)
-    lack = weigh(rules, red) + weigh(rules, missing) - rules.sizes[CAPACITY]
-    at = signed(0)
+    j = find_ideal(rules, ideals, now[DONE] | ONE << np.uint64(task))
+    if j < 0:
+        return False
+    subset = may
     while True:
-        leaves = ZERO
-        if lack > 0:
-            leaves, at = leaving(rules, states, q, red & ~rules.needs[task], lack, at)
-            if at < 0:
-                return True
-        subset = may
-        while True:
-            after[:] = now
-            cost = signed(states.costs[s]) + _leave(rules, ideals, after, q, leaves)
-            cost += _fetch(rules, partial, after, q, fetch, must | subset)
-            for p in range(RED, len(now)):
-                after[p] &= ~target
-            after[RED + q] |= rules.needs[task]
-            if not rules.sizes[ANY_SPLIT]:
-                after[COUNTS] += ONE << np.uint64(8 * q)
-            cost += do(rules, after, task)
-            if not enter(rules, ideals, states, s, cost):
-                return False
-            if states.counts[MODE] == MATCHED:
-                move[TASK], move[SM], move[LEAVES] = task, q, signed(leaves)
-                move[FETCHES] = signed(must | subset)
-                return True
-            if subset == ZERO:
-                break
-            subset = (subset - ONE) & may
-        if lack <= 0:
+        for y in range(len(now)):
+            base[y] = now[y]
+        cost = states.costs[s] + _fetch(rules, partial, base, q, fetch, must | subset)
+        for p in range(RED, len(now)):
+            base[p] &= ~target
+        base[RED + q] |= rules.needs[task]
+        if not rules.sizes[ANY_SPLIT]:
+            base[COUNTS] += ONE << np.uint64(8 * q)
+        cost += do(rules, base, task)
+        if not _make_room(rules, ideals, states, s, j, q, red & ~rules.needs[task], cost):
+            return False
+        if states.counts[MODE] == MATCHED:
+            move[TASK], move[FETCHES] = task, signed(must | subset)
             return True
+        if subset == ZERO:
+            return True
+        subset = (subset - ONE) & may
 
 
 @inner
 def _push(rules: Rules, ideals: Ideals, states: States, s: int, i: int, x: int, p: int, q: int) -> bool:
     """All ways to push a value from SM p to SM q; False without room for states."""
-    now, after, move = states.now, states.after, states.move
+    rules, ideals, states = borrowed((rules, ideals, states))
+    now, base, move = states.now, states.base, states.move
     single = ONE << np.uint64(x)
-    lack = weigh(rules, now[RED + q] | single) - rules.sizes[CAPACITY]
-    at = signed(0)
-    while True:
-        leaves = ZERO
-        if lack > 0:
-            leaves, at = leaving(rules, states, q, now[RED + q], lack, at)
-            if at < 0:
-                return True
-        after[:] = now
-        cost = signed(states.costs[s]) + _leave(rules, ideals, after, q, leaves)
-        after[RED + p] &= ~single
-        after[RED + q] |= single
-        cost += rules.weight[x] * rules.price[p, q]
-        if not enter(rules, ideals, states, s, cost):
-            return False
-        if states.counts[MODE] == MATCHED:
-            move[TASK], move[SM], move[LEAVES], move[SOURCE] = -1 - x, q, signed(leaves), p
-            return True
-        if lack <= 0:
-            return True
+    for y in range(len(now)):
+        base[y] = now[y]
+    base[RED + p] &= ~single
+    base[RED + q] |= single
+    cost = states.costs[s] + rules.weight[x] * rules.price[p, q]
+    if not _make_room(rules, ideals, states, s, i, q, now[RED + q], cost):
+        return False
+    if states.counts[MODE] == MATCHED:
+        move[TASK], move[SOURCE] = -1 - x, p
+    return True
 
 
 @inner
@@ -381,7 +411,7 @@ def expand(rules: Rules, ideals: Ideals, states: States, s: int) -> bool:
         task = lowest(ready)
         ready &= ready - ONE
         for q in range(sms):
-            count = signed(now[COUNTS] >> np.uint64(8 * q) & np.uint64(255))
+            count = tasks_of(now, q)
             if not rules.sizes[ANY_SPLIT] and count >= rules.sizes[MOST]:
                 continue
             if rules.allowed[task] >> np.uint64(q) & ONE == ZERO:
@@ -389,8 +419,7 @@ def expand(rules: Rules, ideals: Ideals, states: States, s: int) -> bool:
             seen = False
             if rules.sizes[ALIKE]:
                 for p in range(q):
-                    other = signed(now[COUNTS] >> np.uint64(8 * p) & np.uint64(255))
-                    same = now[RED + p] == now[RED + q] and other == count
+                    same = now[RED + p] == now[RED + q] and tasks_of(now, p) == count
                     seen = seen or (same and rules.kind[p] == rules.kind[q])
             if seen:
                 continue
