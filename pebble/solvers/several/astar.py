@@ -6,7 +6,8 @@ for the least level above at which it has others (partial expansion, Yoshizumi, 
 
 from __future__ import annotations
 
-from pebble.solvers.search.bits import EXHAUSTED, FOUND, FULL, GROW, RUNNING, ZERO, borrowed, popcount, signed
+from pebble.solvers.search.bits import EXHAUSTED, FOUND, FULL, GROW, RUNNING, borrowed, popcount, signed
+from pebble.solvers.several.entering import enter
 from pebble.solvers.several.estimate import PRECISE, estimate
 from pebble.solvers.several.ideals import Ideals, find_ideal
 from pebble.solvers.several.rules import ALL, Rules
@@ -26,18 +27,16 @@ from pebble.solvers.several.states import (
     States,
     wait,
 )  # fmt: skip
-from pebble.solvers.several.steps import enter, expand
+from pebble.solvers.several.steps import expand
 from pebble.traces.jit import inlined, jit
 
 
 @jit
 def begin(rules: Rules, ideals: Ideals, states: States) -> bool:
-    """Enter the empty state."""
+    """Enter ``states.after``, at first the empty state; its estimate is the first level."""
     counts = states.counts
-    for x in range(len(states.after)):
-        states.after[x] = ZERO
     counts[BEFORE], counts[NEXT] = -1, NEVER
-    i = find_ideal(rules, ideals, ZERO)
+    i = find_ideal(rules, ideals, states.after[DONE])
     if i < 0:
         return False
     counts[LEVEL] = estimate(rules, ideals, i, states.after, PRECISE)

@@ -15,7 +15,7 @@ from pebble.solvers.search.dag_counts import counted_bound
 from pebble.solvers.several import ideals as ideal_table
 from pebble.solvers.several.ideals import I32, LONGEST_ROW, SLOTS, Ideals, weigh
 from pebble.solvers.several.rules import ANY_SPLIT, COMPUTED, FULL, GRAIN, MOST, SHARE, UNIT, Rules
-from pebble.solvers.several.states import CLEAN, COUNTS, DONE, NEVER, RED
+from pebble.solvers.several.states import CLEAN, COUNTS, NEVER, RED
 from pebble.traces.jit import inner, merged
 
 ROUGH, QUICK, PRECISE = range(3)
@@ -57,13 +57,13 @@ def tasks_of(words: U64, q: int) -> int:
 
 @merged
 def _entries_of(rules: Rules, ideals: Ideals, i: int, q: int, held: np.uint64, precision: int) -> int:
-    """Where in the chains the entries of SM q for 0, 1, ... tasks stand; precise ones are computed where they are not."""
+    """Where in the chains the entries of SM q for 0, 1, ... tasks stand; precise ones are computed where need be."""
     row, r = signed(ideals.numbers[i, ideal_table.CHAIN]), signed(ideals.numbers[i, ideal_table.FULL_LEFT])
     red = held & ideals.words[i, ideal_table.USEFUL]
     full = ideal_table.rows_of(rules)
     at = row + min((weigh(rules, red) + rules.sizes[GRAIN] - 1) // rules.sizes[GRAIN], full - 1) * (r + 1)
     if precision < PRECISE:
-        return at
+        return signed(at)
     slot = q * SLOTS + signed(mix(red, np.uint64(i)) & np.uint64(SLOTS - 1))
     to = slot * LONGEST_ROW
     if ideals.cached[slot, 0] != np.uint64(i + 1) or ideals.cached[slot, 1] != red:
@@ -105,7 +105,7 @@ def _first(chains: I32, at: int, after: int, lack: int, pair: int, n: int) -> in
 def estimate(rules: Rules, ideals: Ideals, i: int, words: U64, precision: int) -> int:
     """A lower bound on what is still to be paid, no less with more precision.
 
-    A rough one holds as well where SMs hold more than has room, for all ways to make room.
+    A rough one holds as well where what SMs hold does not fit, for all ways to make room.
     """
     anywhere = ZERO
     for q in range(RED, len(words)):

@@ -44,6 +44,7 @@ from pebble.solvers.search.bits import (
 )
 from pebble.solvers.several import ideals as ideal_table
 from pebble.solvers.several import states as at
+from pebble.solvers.several.entering import do, settle
 from pebble.solvers.several.ideals import Ideals, find_ideal, make_ideals
 from pebble.solvers.several.rules import (
     ALL,
@@ -70,7 +71,7 @@ from pebble.solvers.several.share_counts import (
 )  # fmt: skip
 from pebble.solvers.several.share_counts import MOST as MOST_OWN
 from pebble.solvers.several.states import CLEAN, COUNTS, DONE, LEVEL, RED, STATES, States, canonical, slot_of, wait
-from pebble.solvers.several.steps import do, leaving, settle
+from pebble.solvers.several.steps import leaving
 from pebble.traces.jit import inner, jit
 
 _MOST_IDEALS = 1 << 17

@@ -42,8 +42,8 @@ _MOST_COST = 1 << 18
 _COUNT_SHARE = 0.2  # of the time left, for the counted game
 _BEAM_WIDTHS = (30, 1000)
 _BEAM_SHARE = 0.1  # of the time left, each
-_SHARES_SHARE = 0.4
-_ALONE_SHARE = 0.2  # of the time left, before the bound by both ends is looked for
+_SHARES_SHARE = 0.4  # of the time left, where that leaves a gap
+_ALONE_SHARE = 0.6  # of the time left, before other bounds are looked for
 _BYTES_PER_SHARE = 4 * 8 + 8 + 32 + 16
 
 
@@ -82,17 +82,18 @@ class BufferSearch:
         """Look for good pebblings, then search until the bounds meet; why it stopped."""
         for width in _BEAM_WIDTHS:
             self._beam(width)
-        self._shares()
         best = self.best
         self.states = self._no_states(1)
         counts = self.states.counts
         counts[state_table.UPPER] = self.upper
         status = RUNNING if astar.begin(self.rules, self.ideals, self.states) else FULL
-        if has_ends(best.problem):
-            until = time.monotonic() + _ALONE_SHARE * best.seconds_left
-            status = self._work(status, until, lambda work: astar.advance(*self._arrays, work))
-            if status not in (FOUND, EXHAUSTED) and not best.stopped:
+        until = time.monotonic() + _ALONE_SHARE * best.seconds_left
+        status = self._work(status, until, lambda work: astar.advance(*self._arrays, work))
+        if status not in (FOUND, EXHAUSTED) and not best.stopped:
+            if has_ends(best.problem):
                 raise_by_ends(best)
+            else:
+                self._shares()
         status = self._work(status, float("inf"), lambda work: astar.advance(*self._arrays, work))
         if status == FOUND:
             best.offer(self.moves(), "search")
@@ -123,7 +124,7 @@ class BufferSearch:
     def _shares(self) -> None:
         """Raise the bound to what the shares of the SMs cost, in a part of the time left, where nothing is copied."""
         best, until = self.best, time.monotonic() + _SHARES_SHARE * self.best.seconds_left
-        if best.stopped or not self.rules.sizes[EQUAL] or best.problem.buffers.copies_pay:
+        if not self.rules.sizes[EQUAL] or best.problem.buffers.copies_pay:
             return
         bound = ShareBound(best, max(1 << 17, self.memory // 4 // _BYTES_PER_SHARE))
         best.raise_lower(bound.run(lambda: best.stopped or time.monotonic() > until) * best.unit, "bound of shares")

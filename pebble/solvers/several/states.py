@@ -61,7 +61,7 @@ class States(NamedTuple):
 def make_states(most: int, memories: int, levels: int) -> States:
     """Empty arrays; untouched pages cost no memory."""
     width = RED + memories
-    words = [np.empty(width, np.uint64) for _ in range(6)]
+    words = [np.zeros(width, np.uint64) for _ in range(6)]
     counts = np.zeros(12, np.int64)
     counts[FREE_ENTRY] = counts[GOAL] = -1
     return States(
