@@ -1,7 +1,7 @@
 """A* and beam over the states of the game with several memories, compiled.
 
-A state waits in the bucket of its estimate; expanded at a level, it enters only successors up to that level, and waits
-for the least level above at which it has others (partial expansion, Yoshizumi, Miura and Ishida 2000).
+A state waits in the bucket of its estimate; expanded at a level, it enters only successors less than a load above, and
+waits for the least level at which it has others (partial expansion, Yoshizumi, Miura and Ishida 2000).
 """
 
 from __future__ import annotations
@@ -10,10 +10,11 @@ from pebble.solvers.search.bits import EXHAUSTED, FOUND, FULL, GROW, RUNNING, bo
 from pebble.solvers.several.entering import enter
 from pebble.solvers.several.estimate import PRECISE, estimate
 from pebble.solvers.several.ideals import Ideals, find_ideal
-from pebble.solvers.several.rules import ALL, Rules
+from pebble.solvers.several.rules import ALL, UNIT, Rules
 from pebble.solvers.several.states import (
     BEFORE,
     DONE,
+    DUE,
     ENTRIES,
     EXPANDED,
     FREE_ENTRY,
@@ -39,7 +40,7 @@ def begin(rules: Rules, ideals: Ideals, states: States) -> bool:
     i = find_ideal(rules, ideals, states.after[DONE])
     if i < 0:
         return False
-    counts[LEVEL] = estimate(rules, ideals, i, states.after, PRECISE)
+    counts[LEVEL] = counts[DUE] = estimate(rules, ideals, i, states.after, PRECISE)
     return enter(rules, ideals, states, signed(-1), signed(0), i)
 
 
@@ -93,12 +94,12 @@ def advance(rules: Rules, ideals: Ideals, states: States, steps: int) -> int:
             continue
         if _is_goal(rules, states, s):
             return FOUND
-        counts[BEFORE], counts[NEXT] = before, NEVER
+        counts[BEFORE], counts[NEXT], counts[DUE] = before, NEVER, level + rules.sizes[UNIT] - 1
         counts[EXPANDED] += 1
         if not expand(rules, ideals, states, s):
             return FULL
         if counts[NEXT] < counts[UPPER]:
-            wait(states, s, cost, level, counts[NEXT])
+            wait(states, s, cost, counts[DUE], counts[NEXT])
     return RUNNING
 
 

@@ -14,6 +14,7 @@ from pebble.solvers.several.states import (
     BEFORE,
     CLEAN,
     DONE,
+    DUE,
     EXACT,
     LAST,
     LEVEL,
@@ -78,7 +79,7 @@ def do(rules: Rules, words: U64, t: int) -> int:
 def above(states: States, level: int) -> bool:
     """Whether a level is not due yet; the search is told of it."""
     counts = states.counts
-    if counts[MODE] != EXACT or level <= counts[LEVEL]:
+    if counts[MODE] != EXACT or level <= counts[DUE]:
         return False
     counts[NEXT] = min(counts[NEXT], level)
     return True
@@ -126,5 +127,5 @@ def enter(rules: Rules, ideals: Ideals, states: States, s: int, cost: int, i: in
     elif states.costs[other] <= cost:
         return True
     states.costs[other], states.parents[other] = cost, s
-    wait(states, other, cost, -1, level if counts[MODE] == BEAM else counts[LEVEL])
+    wait(states, other, cost, -1, max(level, counts[LEVEL]))
     return True

@@ -21,7 +21,7 @@ I32 = NDArray[np.int32]
 # words of a state
 DONE, CLEAN, COUNTS, RED = range(4)
 # columns of States.counts
-STATES, LEVEL, ENTRIES, FREE_ENTRY, GOAL, EXPANDED, NEXT, LAST, UPPER, BEFORE, MODE, WIDTH = range(12)
+STATES, LEVEL, ENTRIES, FREE_ENTRY, GOAL, EXPANDED, NEXT, LAST, UPPER, BEFORE, MODE, WIDTH, DUE = range(13)
 # columns of States.move
 TASK, SM, LEAVES, FETCHES, SOURCE = range(5)
 EXACT, READ, MATCHED, BEAM = range(4)  # values of counts[MODE]
@@ -62,7 +62,7 @@ def make_states(most: int, memories: int, levels: int) -> States:
     """Empty arrays; untouched pages cost no memory."""
     width = RED + memories
     words = [np.zeros(width, np.uint64) for _ in range(6)]
-    counts = np.zeros(12, np.int64)
+    counts = np.zeros(13, np.int64)
     counts[FREE_ENTRY] = counts[GOAL] = -1
     return States(
         np.empty((most, width), np.uint64),
