@@ -54,8 +54,8 @@ def say(text: str, indent: str = "") -> None:
 
 
 def tell(text: str) -> None:
-    """Print text on stderr: wrapped on a terminal or to ``COLUMNS``, in a log as it is; paths stay whole."""
-    if os.environ.get("COLUMNS") or sys.stderr.isatty():
+    """Print text on stderr: wrapped on a terminal, in a log, which others read by lines, as it is; paths stay whole."""
+    if sys.stderr.isatty():
         text = textwrap.fill(text, width(), subsequent_indent="  ", break_on_hyphens=False, break_long_words=False)
     print(text, file=sys.stderr, flush=True)
 
@@ -129,10 +129,7 @@ def stages(of: str) -> Iterator[Callable[[str], object]]:
     with Bar(seconds, what, console=Console(stderr=True), transient=True) as bar:
         task = bar.add_task("", total=None)
 
-        def tell(stage: str) -> None:
-            bar.reset(task, description=stage)
-
-        yield tell
+        yield lambda stage: bar.reset(task, description=stage)
 
 
 @contextmanager

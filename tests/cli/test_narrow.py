@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import sys
+
 import pytest
 
 from pebble.cli import main, results
@@ -50,8 +52,9 @@ def test_messages_wrap_in_a_terminal_and_not_in_a_log(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     said = []
-    for columns in ("40", ""):
-        monkeypatch.setenv("COLUMNS", columns)
+    monkeypatch.setenv("COLUMNS", "40")
+    for terminal in (True, False):
+        monkeypatch.setattr(sys.stderr, "isatty", lambda terminal=terminal: terminal)
         assert main(["simulate", *GEMM, "--gpu", "h200", "--schedule", "rows"]) == 2
         said.append(capsys.readouterr().err.splitlines())
     narrow, whole = said
