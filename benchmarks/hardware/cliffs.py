@@ -5,7 +5,8 @@
 
 First, attention near the capacity of L2. Rows of `*.csv` with attention whose blocks ran free, but causal heads first,
 which are called not reliable anyway: on these the rule was chosen. Files of `exports/measured.csv` were kept out.
-Then long products: `*.csv` again, as `predict.py` recorded them, and files of `exports/measured.csv`.
+Then long products: `*.csv` again, as `predict.py` recorded them, files of `exports/measured.csv`, and those of
+`blind/long_products.csv`, named and predicted when the range stood, before they ran.
 """
 
 from __future__ import annotations
@@ -33,7 +34,7 @@ from pebble.simulation.cliff import FEWER, LARGER, MORE, MUCH_LARGER, far_range,
 
 RECORDED = HERE / "predicted/cliffs.csv"
 COLUMNS = ("rows", "chip", "problem", "tile", "order", "measured", "predicted", "larger", "much_larger")
-KIT, EXPORTS = "of the choice", "exported files"
+KIT, EXPORTS, BLIND = "of the choice", "exported files", "blind"
 Line = dict[str, str]
 
 
@@ -107,6 +108,9 @@ def long_products() -> Iterator[tuple[str, int, int]]:
     for line in measured(MEASURED, "free"):
         if line["dram_read_bytes"] and drifts_far(line):
             yield EXPORTS, int(line["dram_read_bytes"]), int(line["predicted_read_bytes"])
+    with open(HERE / "blind/long_products.csv", newline="") as file:
+        for line in csv.DictReader(file):
+            yield BLIND, int(line["dram_read_bytes"]), int(line["predicted_read_bytes"])
 
 
 def far_summary(products: Iterable[tuple[str, int, int]]) -> str:
