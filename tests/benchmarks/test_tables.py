@@ -187,6 +187,13 @@ def test_the_page_says_how_often_a_range_held(script: ModuleType) -> None:
     assert f"{held} of {many} launches on which it was chosen fell into it, {in_it} of {files_} exported files" in page
     assert f"and {right} of {blind} launches that were named when it stood" in page
     assert f"{script.FEWER} to {script.MORE} of what is modelled" in page
+    with (script.HERE / "blind/long_products.csv").open(newline="") as file:
+        launches = list(csv.DictReader(file))
+    of_modelled = [int(row["dram_read_bytes"]) / int(row["predicted_read_bytes"]) for row in launches]
+    assert f"which read {min(of_modelled):.2f} to {max(of_modelled):.2f} of what is modelled" in page
+    for workload in {row["workload"] for row in launches}:
+        times = [float(row["sustained_milliseconds"]) for row in launches if row["workload"] == workload]
+        assert len(times) == 3 and max(times) < 1.015 * min(times)
 
 
 @pytest.mark.parametrize("script", ["fit_attention"], indirect=True)

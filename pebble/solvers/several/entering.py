@@ -23,13 +23,11 @@ from pebble.solvers.several.states import (
     NEXT,
     READ,
     RED,
-    STATES,
     UPPER,
     WIDTH,
     States,
     canonical,
-    slot_of,
-    wait,
+    put,
 )  # fmt: skip
 from pebble.traces.jit import inner, merged
 
@@ -117,15 +115,5 @@ def enter(rules: Rules, ideals: Ideals, states: States, s: int, cost: int, i: in
             same = same and states.best[x] == states.goal[x]
         counts[MODE] = MATCHED if same else counts[MODE]
         return True
-    where = slot_of(states, states.best)
-    other = signed(states.table[where]) - 1
-    if other < 0:
-        other = counts[STATES]
-        counts[STATES] += 1
-        states.table[where] = other + 1
-        states.words[other] = states.best
-    elif states.costs[other] <= cost:
-        return True
-    states.costs[other], states.parents[other] = cost, s
-    wait(states, other, cost, -1, max(level, counts[LEVEL]))
+    put(states, s, cost, level)
     return True

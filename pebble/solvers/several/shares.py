@@ -70,7 +70,7 @@ from pebble.solvers.several.share_counts import (
     signed_bit,
 )  # fmt: skip
 from pebble.solvers.several.share_counts import MOST as MOST_OWN
-from pebble.solvers.several.states import CLEAN, COUNTS, DONE, LEVEL, RED, STATES, States, canonical, slot_of, wait
+from pebble.solvers.several.states import CLEAN, COUNTS, DONE, LEVEL, RED, STATES, States, canonical, put
 from pebble.solvers.several.steps import leaving
 from pebble.traces.jit import inner, jit
 
@@ -83,7 +83,7 @@ _SLICE = 1 << 12
 @inner
 def _enter(rules: Rules, ideals: Ideals, states: States, shares: Shares, s: int, cost: int) -> bool:
     """Settle ``states.after``, reached from s at a cost, and enter it; False without room."""
-    words, counts, counted = states.after, states.counts, shares.counted[0]
+    words, counted = states.after, shares.counted[0]
     before = words[DONE]
     i, paid = settle(rules, ideals, words)
     if i < 0:
@@ -104,17 +104,7 @@ def _enter(rules: Rules, ideals: Ideals, states: States, shares: Shares, s: int,
     if others <= shares.limits[MOST_OTHERS]:
         shares.least[own] = min(shares.least[own], end)
     canonical(rules, ideals, i, words, states.best, states.image)
-    where = slot_of(states, states.best)
-    other = signed(states.table[where]) - 1
-    if other < 0:
-        other = counts[STATES]
-        counts[STATES] += 1
-        states.table[where] = other + 1
-        states.words[other] = states.best
-    elif states.costs[other] <= cost:
-        return True
-    states.costs[other], states.parents[other] = cost, s
-    wait(states, other, cost, -1, max(level, counts[LEVEL]))
+    put(states, s, cost, level)
     return True
 
 

@@ -15,7 +15,7 @@ from pebble.solvers.search.bits import ONE, ZERO, lowest, mix, signed
 from pebble.solvers.several import ideals as ideal_table
 from pebble.solvers.several.ideals import Ideals
 from pebble.solvers.several.rules import ALIKE, I64, U64, Rules
-from pebble.traces.jit import inner, jit
+from pebble.traces.jit import inner, jit, merged
 
 I32 = NDArray[np.int32]
 # words of a state
@@ -179,3 +179,20 @@ def wait(states: States, s: int, cost: int, before: int, level: int) -> None:
     queue[entry, 0], queue[entry, 1], queue[entry, 2] = s, cost, before
     queue[entry, 3] = states.heads[level]
     states.heads[level] = entry
+
+
+@merged
+def put(states: States, s: int, cost: int, level: int) -> None:
+    """Enter ``states.best``, reached from s at a cost, to wait at a level, unless it is there and no dearer."""
+    counts = states.counts
+    where = slot_of(states, states.best)
+    other = signed(states.table[where]) - 1
+    if other < 0:
+        other = counts[STATES]
+        counts[STATES] += 1
+        states.table[where] = other + 1
+        states.words[other] = states.best
+    elif states.costs[other] <= cost:
+        return
+    states.costs[other], states.parents[other] = cost, s
+    wait(states, other, cost, -1, max(level, counts[LEVEL]))
