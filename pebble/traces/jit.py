@@ -18,6 +18,10 @@ from pkgutil import resolve_name
 from typing import Any, TypeVar, cast
 
 from pebble.system.compiled import VARIABLE, is_cached
+from pebble.traces.linked import pipeline
+from pebble.traces.sources import stamp_of
+
+_LINKED = {"no_cpython_wrapper": True, "no_cfunc_wrapper": True}
 
 _Loop = TypeVar("_Loop", bound=Callable[..., Any])
 
@@ -100,7 +104,7 @@ def jit(function: _Loop) -> _Loop:
 
 def inner(function: _Loop) -> _Loop:
     """A loop that only other loops call: it compiles faster, as nothing is made to call it from Python."""
-    return _lazy(function, no_cpython_wrapper=True, no_cfunc_wrapper=True)
+    return _lazy(function, **_LINKED)
 
 
 def inlined(function: _Loop) -> _Loop:
@@ -113,11 +117,18 @@ def merged(function: _Loop) -> _Loop:
 
     A call hands over all arrays of its arguments one by one, which is most of what a small loop takes.
     """
-    return _lazy(function, no_cpython_wrapper=True, no_cfunc_wrapper=True, forceinline=True)
+    return _lazy(function, forceinline=True, **_LINKED)
 
 
 def _lazy(function: _Loop, **compiler: object) -> _Loop:
-    return cast(_Loop, Lazy(lambda: _numba().njit(**compiler)(function), function.__globals__))
+    def make() -> Any:
+        own = {"pipeline_class": pipeline()} if compiler.get("no_cpython_wrapper") else {}
+        made = _numba().njit(**compiler, **own)(function)
+        if kept := getattr(made._cache, "_cache_file", None):
+            kept._source_stamp = stamp_of(function.__module__)
+        return made
+
+    return cast(_Loop, Lazy(make, function.__globals__))
 
 
 def intrinsic(module: str, name: str) -> Any:

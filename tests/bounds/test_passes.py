@@ -174,7 +174,7 @@ def test_the_lowest_of_a_convex_function(falls: list[int], near: int) -> None:
 
 
 @settings(deadline=None, max_examples=60)
-@given(st.integers(1, 3), st.integers(1, 3), st.integers(8, 60), st.integers(8, 60), st.integers(4, 90), st.data())
+@given(st.integers(1, 3), st.integers(1, 3), st.integers(8, 30), st.integers(8, 30), st.integers(4, 90), st.data())
 def test_the_least_over_all_numbers_of_cuts(k: int, l: int, m: int, f: int, capacity: int, data: st.DataObject) -> None:
     grid = Grid.full(m, k, f, l)
     sizes = [(by_rows, size) for by_rows, n in ((False, f), (True, m)) for size in range(grid.spare, n + 1)]
@@ -187,7 +187,7 @@ def test_the_least_over_all_numbers_of_cuts(k: int, l: int, m: int, f: int, capa
     if len(ways) == 1:
         brute = min(ways[0](q).moves for q in range(300))
     else:
-        brute = min(ways[0](q).joined(ways[1](p)).moves for q, p in product(range(120), repeat=2))
+        brute = min(ways[0](q).joined(ways[1](p)).moves for q, p in product(range(2 * (m + f)), repeat=2))
     result = least_moves(tuple(ways))
     assert result is not None
     assert result[0] == brute

@@ -7,7 +7,7 @@ import pytest
 from pebble.cdag.products import ffn_dag, gemm_dag
 from pebble.game import BufferModel, Game
 from pebble.solvers.result import Incumbent, Problem
-from pebble.solvers.search.bits import FOUND
+from pebble.solvers.search.bits import FOUND, RUNNING
 from pebble.solvers.several import astar
 from pebble.solvers.several import states as at
 from pebble.solvers.several.rules import LINES
@@ -29,9 +29,9 @@ def _least(search: BufferSearch, words, blind: bool) -> tuple[int, int]:
     states = make_states(_STATES, search.sms, _LEVELS)
     states.counts[at.UPPER] = _LEVELS - 1
     states.after[:] = words
-    assert astar.begin(rules, ideals, states)
+    assert astar.advance(rules, ideals, states, 0, 0) == RUNNING
     estimate = int(states.counts[at.LEVEL])
-    assert astar.advance(rules, ideals, states, _STATES) == FOUND
+    assert astar.advance(rules, ideals, states, 0, _STATES) == FOUND
     search.states = states
     return estimate, int(states.costs[states.counts[at.GOAL]])
 

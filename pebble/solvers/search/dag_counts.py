@@ -37,7 +37,7 @@ from pebble.solvers.search.bits import (
     slot_of,
 )
 from pebble.solvers.search.dag_model import DagModel
-from pebble.traces.jit import jit
+from pebble.traces.jit import inner, jit
 
 MOST_IDEALS = 1 << 20
 MOST_STATES = 1 << 25  # ideals times counts: some seconds
@@ -176,7 +176,7 @@ def _enter(mod: DagModel, done: U64, table: I32, counts: I64, work: int) -> int:
     return RUNNING if counts[1] < counts[0] else EXHAUSTED
 
 
-@jit
+@inner
 def _live(
     mod: DagModel, d0: np.uint64, d1: np.uint64
 ) -> tuple[np.uint64, np.uint64, np.uint64, np.uint64, np.uint64, np.uint64]:
@@ -266,7 +266,7 @@ def _cost_back(mod: DagModel, counted: Counted, steps: _Steps, alive: U64, start
                 values[i, at] = min(values[i, at], costs[row, e] + values[child, counts[row, e, 1]])
 
 
-@jit
+@inner
 def _steps_of(counts: I32, costs: NDArray[np.uint16], capacity: int, most: int, task: _Task) -> int:
     """Write down what a kind of task does from each number of red and dirty items; how many steps there are."""
     free_capacity, stay, held, soiled, wanted, may, lost, slides = task

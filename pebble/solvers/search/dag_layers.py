@@ -78,7 +78,7 @@ from pebble.solvers.search.ideals import (
     bound_of,
     ideal_of,
 )
-from pebble.traces.jit import inlined, jit
+from pebble.traces.jit import inlined, inner, jit
 
 LEVELS = 1 << 15
 
@@ -231,7 +231,7 @@ def expand(mod: DagModel, ideals: Ideals, pos: LayerPositions, s: int, goal: int
     return RUNNING
 
 
-@jit
+@inner
 def _cut(ideals: Ideals, pos: LayerPositions, width: int) -> None:
     """Find the level up to which the best `width` positions of the present layer lie."""
     counts = pos.counts

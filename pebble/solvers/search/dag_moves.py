@@ -38,7 +38,7 @@ from pebble.solvers.search.ideals import (
     Ideals,
     ideal_of,
 )
-from pebble.traces.jit import inlined, jit
+from pebble.traces.jit import inlined, inner
 
 NOT_FREE = -2
 
@@ -244,7 +244,7 @@ def _transfer_cost(a: Pair, clean_a: Pair, b: Pair, clean_b: Pair) -> int:
     return transfer + popcount(stored0) + popcount(stored1)
 
 
-@jit
+@inner
 def _exchanged(
     words: U64, rows: U64, i: int, row: int, a: Pair, clean_a: Pair, b: Pair, clean_b: Pair, transfer: int
 ) -> int:
@@ -278,7 +278,7 @@ def _exchanged(
     return transfer
 
 
-@jit
+@inner
 def beaten(
     words: U64, ideal_words: U64, ideal_numbers: I32, rows: U64, i: int, red: Pair, clean: Pair, cost: int
 ) -> bool:
@@ -321,7 +321,7 @@ def beaten(
     return False
 
 
-@jit
+@inner
 def exchanges(better: U64, ideal_words: U64, ideal_numbers: I32, rows: U64, here: int, red: Pair, clean: Pair) -> None:
     """For each red item of a position, the red items (2 words of `better`) that may leave in its place, by exchange."""
     better[:] = ZERO

@@ -37,7 +37,7 @@ from pebble.solvers.search.bits import (
 from pebble.solvers.search.gemm_model import Classes, Model, class_of, least_image, touched_twice
 from pebble.solvers.search.gemm_table import NEVER, Table, find_node, scope
 from pebble.solvers.search.levels import LEVELS, Positions, enter, expanded, next_position
-from pebble.traces.jit import inlined, jit
+from pebble.traces.jit import inlined, inner, jit
 
 
 class SearchSpace(NamedTuple):
@@ -102,7 +102,7 @@ def settle(mod: Model, D: np.uint64, R: np.uint64, log: U64) -> tuple[np.uint64,
             log[log[0, 0], 0], log[log[0, 0], 1] = D, R | bit(result)
 
 
-@jit
+@inner
 def compulsory_left(mod: Model, D: np.uint64, R: np.uint64) -> int:
     """What is certainly still to pay: a load per needed A or B, or touched unfinished C, that is not red."""
     cost = 0
@@ -134,7 +134,7 @@ def table_bound(mod: Model, cls: Classes, known: Table, D: np.uint64, R: np.uint
     return value - stored if mod.detail == 0 and value != NEVER else value
 
 
-@jit
+@inner
 def _is_goal(mod: Model, cls: Classes, D: np.uint64, R: np.uint64, goal: U64) -> bool:
     """Whether (D, R) is an image of the canonical position sought."""
     if mod.full == D:

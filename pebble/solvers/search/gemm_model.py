@@ -18,7 +18,7 @@ from typing import NamedTuple
 import numpy as np
 
 from pebble.solvers.search.bits import I32, I64, U64, ZERO, bit, mix, signed
-from pebble.traces.jit import jit
+from pebble.traces.jit import inner, jit
 
 
 class Model(NamedTuple):
@@ -135,7 +135,7 @@ def permute_items(mod: Model, pi: int, pj: int, pl: int, R: np.uint64) -> np.uin
     return out
 
 
-@jit
+@inner
 def touched_twice(mod: Model, R: np.uint64) -> tuple[np.uint64, np.uint64, np.uint64]:
     """Products with at least two red items, and products with all three."""
     once, twice, thrice = ZERO, ZERO, ZERO
@@ -181,7 +181,7 @@ def make_classes(max_classes: int = 1 << 24) -> Classes:
     )
 
 
-@jit
+@inner
 def _keys(mod: Model, R: np.uint64, ki: I64, kj: I64, kl: I64) -> None:
     """Invariant keys of the rows i, columns j and depths l of a red set, refined once by their neighbours."""
     m, n, k = mod.m, mod.n, mod.k
@@ -226,7 +226,7 @@ def _keys(mod: Model, R: np.uint64, ki: I64, kj: I64, kl: I64) -> None:
             key[x] = refined[x]
 
 
-@jit
+@inner
 def _sorting(perms: I64, key: I64, out: I64) -> int:
     """The permutations that put the keys in ascending order; how many."""
     size = len(key)

@@ -33,7 +33,7 @@ from numpy.typing import NDArray
 
 from pebble.solvers.search.bits import I32, I64, ONE, U64, ZERO, bit, borrowed, lowest, mix, popcount, signed
 from pebble.solvers.search.gemm_model import Classes, Model, class_of, least_image, touched_twice
-from pebble.traces.jit import jit
+from pebble.traces.jit import inner, jit
 
 RUNNING, DONE, FULL, GROW = 0, 1, 2, 3
 NEVER = 255
@@ -71,7 +71,7 @@ def make_patterns(max_nodes: int, max_edges: int) -> Patterns:
     )
 
 
-@jit
+@inner
 def cell_rows(mod: Model, R: np.uint64) -> np.uint64:
     """The products of the red accumulators."""
     rows = ZERO
@@ -133,7 +133,7 @@ def _node(mod: Model, cls: Classes, pat: Patterns, table: I32, R: np.uint64, und
     return signed(table[where]) - 1
 
 
-@jit
+@inner
 def _edge(pat: Patterns, start: int, to: int, kind: int) -> None:
     """Add a move unless an equal one of this position is there."""
     last = pat.counts[1]
@@ -145,7 +145,7 @@ def _edge(pat: Patterns, start: int, to: int, kind: int) -> None:
     pat.counts[1] = last + 1
 
 
-@jit
+@inner
 def _run_edge(
     mod: Model, cls: Classes, pat: Patterns, table: I32, start: int, R: np.uint64, undone: np.uint64, cost: int
 ) -> bool:
@@ -160,7 +160,7 @@ def _run_edge(
     return True
 
 
-@jit
+@inner
 def _explore_one(mod: Model, cls: Classes, pat: Patterns, table: I32, node: int) -> bool:
     """All moves of one abstract position; False when an array is full."""
     R = cls.red[pat.node_class[node]]

@@ -36,7 +36,7 @@ from pebble.solvers.search.bits import (
 )
 from pebble.solvers.search.dag_counts import Counted, counted_bound, no_counts, place_of
 from pebble.solvers.search.dag_model import DagModel
-from pebble.traces.jit import inlined, jit
+from pebble.traces.jit import inlined, inner, jit
 
 # columns of Ideals.words and Ideals.numbers
 NEED, PURE, LIVE, SINGLE = 2, 4, 6, 8
@@ -89,13 +89,13 @@ def make_ideals(most: int, counted: Counted | None = None) -> Ideals:
     )
 
 
-@jit
+@inner
 def find_ideal(ideals: Ideals, d0: np.uint64, d1: np.uint64) -> int:
     """Slot of an ideal in the hash table, its own or the free one."""
     return slot_of(ideals.words, ideals.table, d0, d1)
 
 
-@jit
+@inner
 def _add_line(ideals: Ideals, first: int, g0: np.uint64, g1: np.uint64, a: int, b: int) -> None:
     """Add a line of the bound unless one there is as good; those it makes useless go."""
     line_words, lines, counts = ideals.line_words, ideals.lines, ideals.counts
@@ -118,7 +118,7 @@ def _add_line(ideals: Ideals, first: int, g0: np.uint64, g1: np.uint64, a: int, 
     counts[2] = end
 
 
-@jit
+@inner
 def _add_rows(mod: DagModel, ideals: Ideals, i: int, d0: np.uint64, d1: np.uint64) -> None:
     """Enter which item is touched again no later than which."""
     words, rows, counts = ideals.words, ideals.rows, ideals.counts

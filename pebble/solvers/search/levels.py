@@ -18,7 +18,7 @@ from pebble.game import Move
 from pebble.solvers.result import Incumbent
 from pebble.solvers.search.bits import EXHAUSTED, FOUND, FULL, GROW, I32, I64, RUNNING, U64, mix, popcount, signed
 from pebble.system.parallel import memory_allowance
-from pebble.traces.jit import jit
+from pebble.traces.jit import inner, jit
 
 LEVELS = 512
 
@@ -72,7 +72,7 @@ def chain_to(positions: Positions, last: int) -> list[int]:
     return chain[::-1]
 
 
-@jit
+@inner
 def find_position(words: U64, table: I32, state: U64) -> int:
     """Slot of a position in the hash table, its own or the free one."""
     size = len(table)
@@ -102,7 +102,7 @@ def rehash_positions(pos: Positions, table: I32) -> None:
             table[find_position(pos.words, table, pos.words[s])] = s + 1
 
 
-@jit
+@inner
 def enqueue(pos: Positions, s: int, level: int) -> None:
     """Put a position into its queue of a level."""
     depth = 0
@@ -112,7 +112,7 @@ def enqueue(pos: Positions, s: int, level: int) -> None:
     pos.head[level, depth] = s
 
 
-@jit
+@inner
 def enter(pos: Positions, table: I32, state: U64, cost: int, parent: int, level: int, note: int) -> bool:
     """Enter a position into its queue of a level, or improve it; False when the arrays are full."""
     words, counts = pos.words, pos.counts
@@ -137,7 +137,7 @@ def enter(pos: Positions, table: I32, state: U64, cost: int, parent: int, level:
     return True
 
 
-@jit
+@inner
 def next_position(pos: Positions, upper: int) -> int:
     """Take the deepest position of the lowest level below `upper`, which ends the last level soon; -1 without one."""
     level = pos.counts[1]
@@ -153,7 +153,7 @@ def next_position(pos: Positions, upper: int) -> int:
     return -1
 
 
-@jit
+@inner
 def expanded(pos: Positions, s: int, later: int, upper: int) -> int:
     """How the search stands after position s was expanded; its next successors lie at level `later`, -1 when full."""
     if later < 0:

@@ -24,7 +24,7 @@ from pebble.game import Game, Move
 from pebble.solvers.result import Incumbent
 from pebble.solvers.search.bits import EXHAUSTED, FOUND, FULL, I32, I64, RUNNING, U64, borrowed, popcount
 from pebble.solvers.search.levels import LevelSearch, Table
-from pebble.traces.jit import jit
+from pebble.traces.jit import inner, jit
 
 MOST_ITEMS = 32
 _LEVELS = 2048
@@ -92,7 +92,7 @@ def _clean(red: np.uint64, stored: np.uint64, ancestors: U64, outputs: np.uint64
     return red & useful, stored & (useful | outputs)
 
 
-@jit
+@inner
 def _left(red: np.uint64, stored: np.uint64, operands: U64, inputs: np.uint64, outputs: np.uint64) -> int:
     """A cost that is still to come."""
     wanted = outputs & ~stored
@@ -110,7 +110,7 @@ def _left(red: np.uint64, stored: np.uint64, operands: U64, inputs: np.uint64, o
     return total
 
 
-@jit
+@inner
 def _find(keys: U64, table: I32, key: np.uint64) -> np.uint64:
     """The slot of a key in the hash table, or of the free place where it belongs."""
     mask = np.uint64(table.shape[0] - 1)

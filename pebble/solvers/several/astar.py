@@ -20,8 +20,10 @@ from pebble.solvers.several.states import (
     FREE_ENTRY,
     GOAL,
     LEVEL,
+    MODE,
     NEVER,
     NEXT,
+    READ,
     STATES,
     UPPER,
     WIDTH,
@@ -29,11 +31,11 @@ from pebble.solvers.several.states import (
     wait,
 )  # fmt: skip
 from pebble.solvers.several.steps import expand
-from pebble.traces.jit import inlined, jit
+from pebble.traces.jit import inlined, inner, jit
 
 
-@jit
-def begin(rules: Rules, ideals: Ideals, states: States) -> bool:
+@inner
+def _begin(rules: Rules, ideals: Ideals, states: States) -> bool:
     """Enter ``states.after``, at first the empty state; its estimate is the first level."""
     counts = states.counts
     counts[BEFORE], counts[NEXT] = -1, NEVER
@@ -72,16 +74,39 @@ def _is_goal(rules: Rules, states: States, s: int) -> bool:
     return True
 
 
+@inlined
+def _passed_over(states: States, width: int) -> bool:
+    """Whether a beam has had as many as ``width`` states with as many tasks done; then it goes on to one more done."""
+    counts, done = states.counts, popcount(states.now[DONE])
+    counts[NEXT] = counts[NEXT] + 1 if counts[BEFORE] == done else 1
+    counts[BEFORE] = done
+    if counts[NEXT] <= width:
+        return False
+    counts[LEVEL] = (done + 1) * counts[WIDTH]
+    return True
+
+
 @jit
-def advance(rules: Rules, ideals: Ideals, states: States, steps: int) -> int:
-    """Expand so many states; how it went."""
+def advance(rules: Rules, ideals: Ideals, states: States, width: int, steps: int) -> int:
+    """Expand so many states; how it went. The first call enters the state to begin with.
+
+    With a ``width`` a beam: of each number of done tasks the ``width`` states that promise most, and levels are
+    counts[WIDTH] apart for each task done. What it finds is a pebbling, what it does not proves nothing.
+
+    In mode READ instead: as `expand` of the state counts[GOAL]. All is one function, as compiling one takes long.
+    """
     rules, ideals, states = borrowed((rules, ideals, states))
     counts, queue = states.counts, states.queue
+    if counts[MODE] == READ:
+        return RUNNING if expand(rules, ideals, states, counts[GOAL]) else FULL
+    if counts[STATES] == 0 and not _begin(rules, ideals, states):
+        return FULL
     for _ in range(steps):
-        while counts[LEVEL] < counts[UPPER] and states.heads[counts[LEVEL]] < 0:
+        end = len(states.heads) if width else counts[UPPER]
+        while counts[LEVEL] < end and states.heads[counts[LEVEL]] < 0:
             counts[LEVEL] += 1
         level = counts[LEVEL]
-        if level >= counts[UPPER]:
+        if level >= end:
             return EXHAUSTED
         capacity = _free_capacity(states)
         if capacity != RUNNING:
@@ -94,43 +119,14 @@ def advance(rules: Rules, ideals: Ideals, states: States, steps: int) -> int:
             continue
         if _is_goal(rules, states, s):
             return FOUND
-        counts[BEFORE], counts[NEXT], counts[DUE] = before, NEVER, level + rules.sizes[UNIT] - 1
-        counts[EXPANDED] += 1
+        if width:
+            if _passed_over(states, width):
+                continue
+        else:
+            counts[BEFORE], counts[NEXT], counts[DUE] = before, NEVER, level + rules.sizes[UNIT] - 1
+            counts[EXPANDED] += 1
         if not expand(rules, ideals, states, s):
             return FULL
-        if counts[NEXT] < counts[UPPER]:
+        if not width and counts[NEXT] < counts[UPPER]:
             wait(states, s, cost, counts[DUE], counts[NEXT])
-    return RUNNING
-
-
-@jit
-def beam(rules: Rules, ideals: Ideals, states: States, width: int, steps: int) -> int:
-    """Expand so many states, of each number of done tasks the ``width`` that promise most; how it went.
-
-    Levels are counts[WIDTH] apart for each task done. What is found is a pebbling, what is not proves nothing.
-    """
-    rules, ideals, states = borrowed((rules, ideals, states))
-    counts, queue = states.counts, states.queue
-    for _ in range(steps):
-        while counts[LEVEL] < len(states.heads) and states.heads[counts[LEVEL]] < 0:
-            counts[LEVEL] += 1
-        if counts[LEVEL] == len(states.heads):
-            return EXHAUSTED
-        capacity = _free_capacity(states)
-        if capacity != RUNNING:
-            return capacity
-        entry = _taken(states, counts[LEVEL])
-        s, cost = signed(queue[entry, 0]), queue[entry, 1]
-        if states.costs[s] != cost:
-            continue
-        if _is_goal(rules, states, s):
-            return FOUND
-        done = popcount(states.now[DONE])
-        counts[NEXT] = counts[NEXT] + 1 if counts[BEFORE] == done else 1
-        counts[BEFORE] = done
-        if counts[NEXT] > width:
-            counts[LEVEL] = (done + 1) * counts[WIDTH]
-            continue
-        if not expand(rules, ideals, states, s):
-            return FULL
     return RUNNING

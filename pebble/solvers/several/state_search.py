@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
 from itertools import pairwise
 
 import numpy as np
@@ -30,7 +29,6 @@ from pebble.solvers.several.rules import (
     weight_unit,
 )
 from pebble.solvers.several.shares import ShareBound
-from pebble.solvers.several.steps import expand
 from pebble.system.parallel import memory_allowance
 from pebble.units import ceil_div
 
@@ -86,15 +84,13 @@ class BufferSearch:
         self.states = self._no_states(1)
         counts = self.states.counts
         counts[state_table.UPPER] = self.upper
-        status = RUNNING if astar.begin(self.rules, self.ideals, self.states) else FULL
-        until = time.monotonic() + _ALONE_SHARE * best.seconds_left
-        status = self._work(status, until, lambda work: astar.advance(*self._arrays, work))
+        status = self._work(RUNNING, time.monotonic() + _ALONE_SHARE * best.seconds_left)
         if status not in (FOUND, EXHAUSTED) and not best.stopped:
             if has_ends(best.problem):
                 raise_by_ends(best)
             else:
                 self._shares()
-        status = self._work(status, float("inf"), lambda work: astar.advance(*self._arrays, work))
+        status = self._work(status, float("inf"))
         if status == FOUND:
             best.offer(self.moves(), "search")
         elif status == EXHAUSTED:
@@ -102,10 +98,6 @@ class BufferSearch:
         if best.closed:
             return "proved optimal"
         return f"memory limit of {self.memory / 2**30:.1f} GiB" if status == FULL else "stopped"
-
-    @property
-    def _arrays(self) -> tuple[Rules, Ideals, state_table.States]:
-        return self.rules, self.ideals, self.states
 
     def _beam(self, width: int) -> None:
         """Offer the best that a beam finds, in a share of the time left."""
@@ -116,9 +108,7 @@ class BufferSearch:
         counts[state_table.UPPER], counts[state_table.MODE] = self.upper, state_table.BEAM
         counts[state_table.WIDTH] = _LEVELS // (len(self.game.tasks) + 1)
         until = time.monotonic() + _BEAM_SHARE * self.best.seconds_left
-        status = RUNNING if astar.begin(self.rules, self.ideals, self.states) else FULL
-        status = self._work(status, until, lambda work: astar.beam(*self._arrays, width, work))
-        if status == FOUND:
+        if self._work(RUNNING, until, width) == FOUND:
             self.best.offer(self.moves(), "beam")
 
     def _shares(self) -> None:
@@ -129,13 +119,13 @@ class BufferSearch:
         bound = ShareBound(best, max(1 << 17, self.memory // 4 // _BYTES_PER_SHARE))
         best.raise_lower(bound.run(lambda: best.stopped or time.monotonic() > until) * best.unit, "bound of shares")
 
-    def _work(self, status: int, until: float, advance: Callable[[int], int]) -> int:
+    def _work(self, status: int, until: float, width: int = 0) -> int:
         """Advance slice by slice, until there is a result or the time is up."""
         best, work = self.best, 64
         while status not in (FOUND, EXHAUSTED, FULL) and not best.stopped and time.monotonic() < until:
             started, counts = time.monotonic(), self.states.counts
             counts[state_table.UPPER] = self.upper
-            status = advance(work)
+            status = astar.advance(self.rules, self.ideals, self.states, width, work)
             took = time.monotonic() - started
             if status == GROW:
                 self.states = self.states._replace(table=np.zeros(4 * len(self.states.table), np.int32))
@@ -169,7 +159,9 @@ class BufferSearch:
         for s, following in pairwise(chain):
             states.goal[:] = states.words[following]
             counts[state_table.LAST], counts[state_table.MODE] = states.costs[following], state_table.READ
-            if not expand(self.rules, self.ideals, states, s) or counts[state_table.MODE] != state_table.MATCHED:
+            counts[state_table.GOAL] = s
+            status = astar.advance(self.rules, self.ideals, states, 0, 1)
+            if status != RUNNING or counts[state_table.MODE] != state_table.MATCHED:
                 raise PebbleError("search: a recorded state has no step to the next; please report this.")
             states.now[:] = states.after
             task, sm, leaves, fetches, source = map(int, states.move)

@@ -53,7 +53,7 @@ from pebble.solvers.several.states import (
     TASK,
     States,
 )  # fmt: skip
-from pebble.traces.jit import inner, jit, merged
+from pebble.traces.jit import inner, merged
 
 
 @merged
@@ -284,7 +284,7 @@ def _pushes(rules: Rules, ideals: Ideals, states: States, s: int, i: int) -> boo
     return True
 
 
-@jit
+@inner
 def expand(rules: Rules, ideals: Ideals, states: States, s: int) -> bool:
     """Enter the successors of ``states.now``, which is state s up to symmetry; False without room.
 
