@@ -240,6 +240,7 @@ def test_the_page_has_the_lines_of_tuned_orders(script: ModuleType) -> None:
     assert all(line.strip() in page for line in printed.splitlines())
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("script", ["fit_static"], indirect=True)
 def test_an_h100_draws_besides_what_brings_its_layers_nearest(script: ModuleType) -> None:
     found = list(script.layers())

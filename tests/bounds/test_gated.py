@@ -186,7 +186,7 @@ def test_it_matters_where_memory_is_large() -> None:
     assert bound.elements >= 766e6 > 1.2 * 634.9e6  # the bound without the tie says 634.9e6
     # no better than the even split: (sqrt 2 k + l)^2 m f / S
     assert bound.elements < (2**0.5 + 1) ** 2 * 4096**2 * 32768 * 11008 / 45_744_128
-    values = [lower_bound(ffn, s).elements for s in range(20_000_000, 130_000_000, 10_000_000)]
+    values = [lower_bound(ffn, s).elements for s in range(20_000_000, 130_000_000, 27_000_000)]
     assert values == sorted(values, reverse=True)
 
 

@@ -111,7 +111,7 @@ def test_what_makes_no_sense_is_refused(key: str, value: object, why: str) -> No
 def test_prices_of_any_kind_prove_no_more_than_a_schedule_moves() -> None:
     """The numbers of a proof at random, the rest put right: what the checker takes is true."""
     rnd, taken = random.Random(3), 0
-    for _ in range(150):
+    for _ in range(60):
         gemm = Gemm(rnd.randint(1, 40), rnd.randint(1, 40), rnd.randint(1, 40), accumulate=rnd.random() < 0.3)
         capacity = rnd.randint(3, 300)
         document = bound_certificate(gemm, known_of(gemm, capacity, FastMemory.of_values(capacity, gemm)))
@@ -126,7 +126,7 @@ def test_prices_of_any_kind_prove_no_more_than_a_schedule_moves() -> None:
         if persuade(document) is not None:
             taken += 1
             assert document["claims"][0]["elements"] <= in_values(best_gemm_schedule, gemm, capacity).elements
-    assert taken > 20
+    assert taken > 8
 
 
 def _best(length: int, again: int, h: int, mu: float, rho: float) -> int:

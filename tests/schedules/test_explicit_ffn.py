@@ -98,7 +98,7 @@ def test_more_room_never_costs_more(m: int, k: int, f: int, l: int, gated: bool,
 @pytest.mark.parametrize("gated", [False, True])
 @pytest.mark.parametrize("shape", [pytest.param((8192, 4096, 11008), marks=pytest.mark.slow), (1000, 300, 777)])
 def test_more_room_never_costs_more_at_full_size(shape: tuple[int, int, int], gated: bool) -> None:
-    costs = [in_values(best_ffn_schedule, Ffn(*shape, gated=gated), int(1.6**i)).elements for i in range(5, 38)]
+    costs = [in_values(best_ffn_schedule, Ffn(*shape, gated=gated), int(1.6**i)).elements for i in range(5, 38, 2)]
     assert costs == sorted(costs, reverse=True)
 
 
@@ -200,7 +200,7 @@ def test_what_fits_is_compulsory() -> None:
 
 def test_gated_needs_room_for_two_cells() -> None:
     gated, plain = Ffn(6, 4, 9, 4, gated=True), Ffn(6, 4, 9, 4)
-    for capacity in (*range(3, 24), *range(24, 60, 6)):
+    for capacity in (*range(3, 12), *range(12, 60, 6)):
         assert (
             in_values(best_ffn_schedule, gated, capacity).elements
             > in_values(best_ffn_schedule, plain, capacity).elements

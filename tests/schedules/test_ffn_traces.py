@@ -126,7 +126,7 @@ def test_residual_is_read_once_per_output() -> None:
         simulate(Ffn(64, 128, 256, 64), parse_ffn_schedule("row-fused-1"), config, residual=True)
 
 
-@settings(max_examples=120, deadline=None)
+@settings(max_examples=40, deadline=None)
 @given(st.data())
 def test_chain_bound_is_below_every_simulated_schedule(data: st.DataObject) -> None:
     draw = data.draw

@@ -116,7 +116,7 @@ def test_any_corner_that_the_checker_takes_is_legal() -> None:
     turned = exact = 0
     refusals: set[str] = set()
     rnd = random.Random(7)
-    for _ in range(1000):
+    for _ in range(400):
         ffn = Ffn(*(rnd.randint(2, 8) for _ in range(4)), gated=rnd.random() < 0.4)
         memory = FastMemory(rnd.randint(50, 2000), rnd.choice(WIDTHS))
         panels, columns = rnd.randint(1, min(3, ffn.tokens)), rnd.randint(0, ffn.d_out - 1)
@@ -139,7 +139,7 @@ def test_any_corner_that_the_checker_takes_is_legal() -> None:
         held = check(ffn, replace(plan, memory=replace(memory, bytes=needed)))
         assert held <= needed
         exact += held == needed
-    assert turned > 100 and exact > 50
+    assert turned > 40 and exact > 20
     assert all("both sides" in why or "was kept for it" in why for why in refusals)
 
 

@@ -202,7 +202,7 @@ def test_panels_with_turned_corners() -> None:
     """Whatever is spare: what the corners hold at any move is within the room that they were chosen for."""
     turned = 0
 
-    @settings(max_examples=250, deadline=None)
+    @settings(max_examples=100, deadline=None)
     @given(
         st.integers(2, 9), st.integers(1, 3), st.integers(1, 5), st.integers(1, 5), st.integers(1, 5),
         st.integers(2, 14), st.integers(1, 2), st.sampled_from([0, 2, 3]), st.integers(0, 150), rooms,
@@ -239,7 +239,7 @@ def test_panels_with_turned_corners() -> None:
         replay_chain(plan)
 
     play()
-    assert turned > 20
+    assert turned > 8
 
 
 @pytest.mark.parametrize("rule", ["wider", "spill"])
@@ -247,7 +247,7 @@ def test_bands_of_blocks_that_come_and_go(rule: str) -> None:
     """A wider first block beside which outputs come in, and columns of H that stay while others are spilled."""
     met = cornered = 0
 
-    @settings(max_examples=400, deadline=None)
+    @settings(max_examples=150, deadline=None)
     @given(
         st.integers(1, 9), st.integers(1, 5), st.integers(2, 16), st.integers(1, 6), st.integers(1, 2),
         st.integers(2, 4), st.integers(0, 400), rooms,
@@ -275,7 +275,7 @@ def test_bands_of_blocks_that_come_and_go(rule: str) -> None:
         assert traffic.peak == band.peaks[0]
 
     play()
-    assert met > 60 and cornered > 10
+    assert met > 20 and cornered > 3
 
 
 def bytes_moved_by_checker(ffn: Ffn, moved: ScheduleTraffic, memory: Memory) -> int:
