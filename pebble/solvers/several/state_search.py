@@ -50,7 +50,7 @@ class BufferSearch:
 
     def __init__(self, best: Incumbent) -> None:
         self.best, self.game = best, best.problem.game
-        self.rules = read_rules(best.problem)
+        self.rules = read_rules(best.problem, settled=True)
         # units of the incumbent to a level
         self.level = weight_unit(self.game) * (best.unit // cost_unit(best.problem))
         if best.lower > _MOST_COST * self.level:
