@@ -22,6 +22,7 @@ from numpy.typing import NDArray
 from pebble.solvers.search.bits import ONE, ZERO, lowest, mix, popcount, signed
 from pebble.solvers.search.dag_counts import Counted, no_counts, place_of
 from pebble.solvers.several.rules import (
+    ALL,
     AT_ONCE,
     CAPACITY,
     EQUAL,
@@ -34,6 +35,7 @@ from pebble.solvers.several.rules import (
     MOST_MEMORIES,
     OUTPUTS,
     U64,
+    WORK,
     Rules,
 )
 from pebble.traces.jit import inner, merged
@@ -41,9 +43,9 @@ from pebble.traces.jit import inner, merged
 I32 = NDArray[np.int32]
 
 # columns of Ideals.words
-DONE, OWED, PARTIAL, LIVE, READY, USEFUL, FORM, ENDED = range(8)
+DONE, OWED, PARTIAL, LIVE, READY, USEFUL, FORM, ENDED, WANTED, SENT, SUMS = range(11)
 # columns of Ideals.numbers
-OUT, UNINITIALISED, CANON, FIRST_MAP, END_MAP, FULL_LEFT, CHAIN, PLACE = range(8)
+OUT, UNINITIALISED, CANON, FIRST_MAP, END_MAP, FULL_LEFT, CHAIN, PLACE, ALONE = range(9)
 SLOTS = 1 << 12  # for what SMs hold, of each SM: entries for 0, 1, ... tasks, at the beginning of the chains
 LONGEST_ROW = MOST_ITEMS + 1
 _LONGEST = 5  # windows of the tasks left; longer ones as in the whole game
@@ -56,11 +58,13 @@ class Ideals(NamedTuple):
     words: U64
     """Tasks done; values owed a load where no memory holds them; of these those that are initialised and incomplete;
     values still needed; tasks that are ready; values that the full tasks left touch; tasks done in the canonical form
-    of its states; values whose last task is done."""
+    of its states; values whose last task is done; values that tasks with
+    operands left touch; of these computed ones that one SM stores, beside what is stored at the end, for tasks of
+    another; bit n: n full tasks may be told from the others so that no such value is touched by both."""
     numbers: I32
     """Weight of outputs to store; values not initialised that full tasks left touch; its canonical form; the maps that
-    lead to that of its states (first, end); full tasks left; its rows of chains, or -1; its place in the counted game,
-    or -1."""
+    lead to that of its states (first, end); full tasks left; its rows of chains, or -1; its places in the
+    counted games, or -1."""
     maps: NDArray[np.int16]
     chains: I32
     """Per ideal one row for each weight of useful values held, 0 to S by grains: entries for r = 0, 1, ... tasks. Then
@@ -70,25 +74,31 @@ class Ideals(NamedTuple):
     """Ideals, maps, chain entries, places of the table in use less one."""
     counted: Counted
     """Of all memories taken as one, which bounds loads and stores."""
+    alone: Counted
+    """Of one memory."""
     cached: U64
     """Per SM and slot, one more than the ideal of its entries, and what the SM holds of use."""
     sums: I64
     """Room to add up entries of SMs."""
+    rows: I64
+    """Per SM where its entries stand."""
 
 
-def make_ideals(most: int, counted: Counted | None = None) -> Ideals:
-    """Empty arrays, beside the table of a counted game; untouched pages cost no memory."""
+def make_ideals(most: int, counted: Counted | None = None, alone: Counted | None = None) -> Ideals:
+    """Empty arrays, beside the tables of counted games; untouched pages cost no memory."""
     size, slots = 1 << max(10, (2 * most).bit_length()), MOST_MEMORIES * SLOTS
     return Ideals(
-        np.empty((most, 8), np.uint64),
-        np.empty((most, 8), np.int32),
+        np.empty((most, 11), np.uint64),
+        np.empty((most, 9), np.int32),
         np.empty(8 * most + 8192, np.int16),
         np.empty(slots * LONGEST_ROW + 40 * most + (1 << 18), np.int32),
         np.zeros(size, np.int32),
         np.array([0, 0, slots * LONGEST_ROW, 1023], np.int64),
         no_counts() if counted is None else counted,
+        no_counts() if alone is None else alone,
         np.zeros((slots, 2), np.uint64),
         np.empty(LONGEST_ROW, np.int64),
+        np.empty(MOST_MEMORIES, np.int64),
     )
 
 
@@ -159,7 +169,7 @@ def find_ideal(rules: Rules, ideals: Ideals, done: np.uint64) -> int:
 @inner
 def _describe(rules: Rules, ideals: Ideals, i: int, done: np.uint64) -> None:
     """Enter what is owed, needed and ready."""
-    owed, partial, live, ready, useful = ZERO, ZERO, ZERO, ZERO, ZERO
+    owed, partial, live, ready, useful, wanted, sent = ZERO, ZERO, ZERO, ZERO, ZERO, ZERO, ZERO
     out = unbegun = 0
     full = rules.masks[FULL] & ~done
     for x in range(len(rules.weight)):
@@ -172,6 +182,10 @@ def _describe(rules: Rules, ideals: Ideals, i: int, done: np.uint64) -> None:
         live |= single
         if left & full:
             useful |= single
+        if left & rules.masks[WORK]:
+            wanted |= single
+            if updates & left & rules.masks[WORK] or (updates and not rules.masks[OUTPUTS] & single):
+                sent |= single
         if rules.masks[INPUTS] & single or updates & done:
             owed |= single
             if updates & ~done:
@@ -186,8 +200,37 @@ def _describe(rules: Rules, ideals: Ideals, i: int, done: np.uint64) -> None:
     words[i, DONE], words[i, OWED], words[i, PARTIAL] = done, owed, partial
     words[i, LIVE], words[i, READY], words[i, USEFUL] = live, ready, useful
     numbers[i, OUT], numbers[i, UNINITIALISED], numbers[i, FULL_LEFT] = out, unbegun, popcount(full)
+    words[i, WANTED], words[i, SENT], words[i, SUMS] = wanted, sent, _sums(rules, done)
     numbers[i, CHAIN] = -1
     numbers[i, PLACE] = place_of(ideals.counted, done, ZERO)
+    numbers[i, ALONE] = place_of(ideals.alone, done, ZERO)
+
+
+@inner
+def _sums(rules: Rules, done: np.uint64) -> np.uint64:
+    """The numbers of full tasks of sets of those left that share no value, still to be updated, with the others.
+
+    An output that is an operand, too, may be shared: what is stored of it at the end can serve the others.
+    """
+    rest, sums = rules.masks[ALL] & ~done, ONE
+    while rest:
+        part, reached = ZERO, rest & (~rest + ONE)
+        while reached:
+            part |= reached
+            touched = ZERO
+            while reached:
+                touched |= rules.needs[lowest(reached)]
+                reached &= reached - ONE
+            while touched:
+                x = lowest(touched)
+                touched &= touched - ONE
+                last = rules.masks[OUTPUTS] >> np.uint64(x) & ONE and rules.touch[x] & ~rules.updates[x] & ~done
+                if rules.updates[x] & ~done and not last:
+                    reached |= rules.touch[x] & ~done
+            reached &= ~part
+        rest &= ~part
+        sums |= sums << np.uint64(min(63, popcount(part & rules.masks[FULL])))
+    return sums
 
 
 @inner

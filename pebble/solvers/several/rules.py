@@ -26,9 +26,9 @@ NO_MULTIPLIER = 1 << 40  # where no copy is possible
 _MOST_GRAINS = 16  # steps of what an SM holds, where weights make its capacity more than
 _FINE_CAPACITY = 32
 # columns of Rules.sizes
-UNIT, CAPACITY, MOST, WIDEST, ALIKE, ANY_SPLIT, SHARE, LINES, EQUAL, GRAIN = range(10)
+UNIT, CAPACITY, MOST, WIDEST, ALIKE, ANY_SPLIT, SHARE, LINES, EQUAL, GRAIN, LOCAL = range(11)
 # columns of Rules.masks
-INPUTS, OUTPUTS, FULL, ALL, COMPUTED, AT_ONCE = range(6)
+INPUTS, OUTPUTS, FULL, ALL, COMPUTED, AT_ONCE, WORK = range(7)
 
 
 class Rules(NamedTuple):
@@ -62,11 +62,11 @@ class Rules(NamedTuple):
     """Per SM, the first that may do the same tasks."""
     masks: U64
     """Values that are inputs, outputs; tasks of the largest kind; all tasks; values that tasks compute; tasks that are
-    done at once."""
+    done at once; tasks with operands."""
     sizes: I64
     """Units of cost to a load of weight 1; capacity; most tasks per SM; heaviest task; 1 if SMs are alike; 1 if any
     split will do; units that any transfer costs; 1 if windows of tasks are counted; 1 if every value weighs 1; the
-    grain to which what an SM holds is rounded up before windows are looked at."""
+    grain to which what an SM holds is rounded up before windows are looked at; 1 if there are no copies."""
 
 
 def check_size(problem: Problem) -> None:
@@ -114,6 +114,7 @@ def read_rules(problem: Problem, *, settled: bool = False) -> Rules:
                 price[r, q] = int(cost * unit)
     alike = buffers.kind == "sm-local" or buffers.net.uniform
     most = tasks if problem.most_tasks_per_sm is None else min(tasks, problem.most_tasks_per_sm)
+    local = price.min() >= NO_MULTIPLIER
     share = unit if buffers.kind == "sm-local" else int(min(buffers.omega, Fraction(1)) * unit)
     same = set(weights) <= {1} and bool(tasks)
     heaviest = max((sum(weights[x] for x in (*t.operands, t.target)) for t in game.tasks), default=0)
@@ -125,6 +126,7 @@ def read_rules(problem: Problem, *, settled: bool = False) -> Rules:
     grain = 1 if capacity <= _FINE_CAPACITY or same else ceil_div(capacity, _MOST_GRAINS)
     inputs, outputs = (mask_of(i for i in range(game.size) if kind[i]) for kind in (game.is_input, game.is_output))
     computed = mask_of(i for i in range(game.size) if game.updates[i])
+    work = mask_of(t for t, task in enumerate(game.tasks) if task.operands)
     at_once = mask_of(t for t in range(tasks) if maps.tasks[0][t] < 0)
     return Rules(
         np.array([mask_of(task.operands) for task in game.tasks], np.uint64),
@@ -142,6 +144,8 @@ def read_rules(problem: Problem, *, settled: bool = False) -> Rules:
         np.array(fewest, np.int64),
         np.array([sum(1 << q for q in range(sms) if game.may_do(t, q)) for t in range(tasks)], np.uint64),
         np.array(sm_kinds(game, sms), np.int64),
-        np.array([inputs, outputs, mask_of(full), (1 << tasks) - 1, computed, at_once], np.uint64),
-        np.array([unit, capacity, most, heaviest, alike, most >= tasks, share, tasks > 0, same, grain], np.int64),
+        np.array([inputs, outputs, mask_of(full), (1 << tasks) - 1, computed, at_once, work], np.uint64),
+        np.array(
+            [unit, capacity, most, heaviest, alike, most >= tasks, share, tasks > 0, same, grain, local], np.int64
+        ),
     )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from dataclasses import replace
 from itertools import pairwise
 
 import numpy as np
@@ -11,7 +12,7 @@ from pebble.errors import InputError, PebbleError
 from pebble.game import Game, Move, Op
 from pebble.solvers.result import Incumbent
 from pebble.solvers.search.bits import EXHAUSTED, FOUND, FULL, GROW, RUNNING, bits_of
-from pebble.solvers.search.dag_counts import Counted, count_game
+from pebble.solvers.search.dag_counts import Counted, count_game, no_counts
 from pebble.solvers.search.dag_model import build_dag_model
 from pebble.solvers.several import astar
 from pebble.solvers.several import states as state_table
@@ -19,6 +20,7 @@ from pebble.solvers.several.ends import has_ends, raise_by_ends
 from pebble.solvers.several.ideals import Ideals, make_ideals
 from pebble.solvers.several.rules import (
     ANY_SPLIT,
+    CAPACITY,
     EQUAL,
     NO_MULTIPLIER,
     SHARE,
@@ -60,16 +62,23 @@ class BufferSearch:
             )
         self.sms = best.problem.buffers.memories
         self.memory = int(best.memory_share * memory_allowance())
-        self.ideals: Ideals = make_ideals(_MOST_IDEALS, self._counted())
+        self.ideals: Ideals = make_ideals(_MOST_IDEALS, *self._counted())
         self.states = self._no_states(1)
 
-    def _counted(self) -> Counted | None:
-        """The counted game of all memories as one, where loads and stores have a weight of their own in the bound."""
+    def _counted(self) -> tuple[Counted, Counted]:
+        """The counted games of all memories as one, where loads and stores have a weight of their own, and of one."""
         sizes, until = self.rules.sizes, time.monotonic() + _COUNT_SHARE * self.best.seconds_left
-        if not sizes[EQUAL] or sizes[SHARE] == sizes[UNIT]:
-            return None
-        model = build_dag_model(self.game, self.best.problem.capacity * self.sms)
-        return count_game(model, lambda: self.best.stopped or time.monotonic() > until)
+
+        ones = (1,) * self.game.size
+        game = replace(self.game, weights=ones, partial_weights=ones)
+
+        def count(memories: int) -> Counted:
+            model = build_dag_model(game, memories * int(sizes[CAPACITY]))
+            return count_game(model, lambda: self.best.stopped or time.monotonic() > until)
+
+        alone = count(1) if sizes[EQUAL] else no_counts()
+        pooled = count(self.sms) if len(alone.done) and sizes[SHARE] < sizes[UNIT] else no_counts()
+        return pooled, alone
 
     def _no_states(self, parts: int) -> state_table.States:
         """Room for states in a part of the memory allowed."""
