@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Sequence
 from dataclasses import replace
 from itertools import pairwise
 
@@ -38,12 +39,14 @@ _SLICE_SECONDS = 0.05
 _LARGEST_SLICE = 1 << 14
 _MOST_IDEALS = 1 << 22
 _LEVELS = 1 << 20
+_LEVELS_TOLD = 3  # that tell how fast they rise
 _MOST_COST = 1 << 18
 _COUNT_SHARE = 0.2  # of the time left, for the counted game
 _BEAM_WIDTHS = (30, 1000)
 _BEAM_SHARE = 0.1  # of the time left, each
 _SHARES_SHARE = 0.4  # of the time left, where that leaves a gap
-_ALONE_SHARE = 0.6  # of the time left, before other bounds are looked for
+_ALONE_SHARE = 0.6  # of the time left, before other bounds are looked for ...
+_MORE_SHARE = 0.05  # ... and as much again while levels rise so that the search closes in time
 _BYTES_PER_SHARE = 4 * 8 + 8 + 32 + 16
 
 
@@ -64,6 +67,7 @@ class BufferSearch:
         self.memory = int(best.memory_share * memory_allowance())
         self.ideals: Ideals = make_ideals(_MOST_IDEALS, *self._counted())
         self.states = self._no_states(1)
+        self.reached: list[tuple[int, float]] = []  # levels of the search, each with the seconds until it came there
 
     def _counted(self) -> tuple[Counted, Counted]:
         """The counted games of all memories as one, where loads and stores have a weight of their own, and of one."""
@@ -93,7 +97,7 @@ class BufferSearch:
         self.states = self._no_states(1)
         counts = self.states.counts
         counts[state_table.UPPER] = self.upper
-        status = self._work(RUNNING, time.monotonic() + _ALONE_SHARE * best.seconds_left)
+        status = self._alone()
         if status not in (FOUND, EXHAUSTED) and not best.stopped:
             if has_ends(best.problem):
                 raise_by_ends(best)
@@ -107,6 +111,18 @@ class BufferSearch:
         if best.closed:
             return "proved optimal"
         return f"memory limit of {self.memory / 2**30:.1f} GiB" if status == FULL else "stopped"
+
+    def _alone(self) -> int:
+        """Search for a share of the time left, and longer where that will do."""
+        best, began, status = self.best, time.monotonic(), RUNNING
+        whole, share = best.seconds_left, _ALONE_SHARE
+        while True:
+            status = self._work(status, time.monotonic() + share * whole, began=began)
+            if status in (FOUND, EXHAUSTED, FULL) or best.stopped:
+                return status
+            if seconds_to_level(self.reached, self.upper, time.monotonic() - began) > whole:
+                return status
+            share = _MORE_SHARE
 
     def _beam(self, width: int) -> None:
         """Offer the best that a beam finds, in a share of the time left."""
@@ -128,8 +144,8 @@ class BufferSearch:
         bound = ShareBound(best, max(1 << 17, self.memory // 4 // _BYTES_PER_SHARE))
         best.raise_lower(bound.run(lambda: best.stopped or time.monotonic() > until) * best.unit, "bound of shares")
 
-    def _work(self, status: int, until: float, width: int = 0) -> int:
-        """Advance slice by slice, until there is a result or the time is up."""
+    def _work(self, status: int, until: float, width: int = 0, began: float = 0.0) -> int:
+        """Advance slice by slice, until there is a result or the time is up; when levels are reached is kept."""
         best, work = self.best, 64
         while status not in (FOUND, EXHAUSTED, FULL) and not best.stopped and time.monotonic() < until:
             started, counts = time.monotonic(), self.states.counts
@@ -142,6 +158,8 @@ class BufferSearch:
             else:
                 work = min(_LARGEST_SLICE, 2 * work) if took < _SLICE_SECONDS else max(16, work // 2)
             if counts[state_table.MODE] == state_table.EXACT:
+                if not self.reached or self.reached[-1][0] < counts[state_table.LEVEL]:
+                    self.reached.append((int(counts[state_table.LEVEL]), time.monotonic() - began))
                 level = int(counts[state_table.LEVEL]) * self.level
                 best.raise_lower(level if best.upper is None else min(level, best.upper), "search")
                 best.details |= {
@@ -180,6 +198,25 @@ class BufferSearch:
             else:
                 writer.step(task, sm, leaving, loaded)
         return tuple(writer.moves)
+
+
+def seconds_to_level(reached: Sequence[tuple[int, float]], level: int, now: float) -> float:
+    """When a search comes to a level if each further one takes longer by the factor by which the last two did, or more
+    where the next one should be there.
+
+    Examples
+    --------
+    >>> seconds_to_level([(3, 1.0), (4, 3.0), (5, 9.0)], 7, 10.0)
+    81.0
+    >>> seconds_to_level([(3, 1.0), (4, 3.0), (5, 9.0)], 7, 36.0)
+    144.0
+    """
+    if len(reached) < _LEVELS_TOLD:
+        return float("inf")
+    (first, early), (last, late) = reached[-_LEVELS_TOLD], reached[-1]
+    late = max(late, _SLICE_SECONDS)
+    factor: float = max((late / max(early, _SLICE_SECONDS)) ** (1 / (last - first)), now / late)
+    return late * factor ** (level - last)
 
 
 class _Writer:
