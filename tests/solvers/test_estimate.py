@@ -110,7 +110,7 @@ QUIET = {"deadline": None, "suppress_health_check": list(HealthCheck), "derandom
 RANDOM = st.one_of(random_dags.dags(7), random_dags.cell_dags(), random_dags.cell_dags(weighted=True))
 
 
-@settings(max_examples=25, **QUIET)
+@settings(max_examples=15, **QUIET)
 @given(RANDOM, st.integers(0, 1 << 20))
 def test_no_state_of_random_games_pays_less_than_its_estimate(dag, seed: int) -> None:
     check_random(dag, seed)

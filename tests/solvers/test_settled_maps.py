@@ -39,8 +39,7 @@ def least(search: BufferSearch, words) -> int:
     search.states = states = make_states(_STATES, search.sms, _LEVELS)._replace(table=np.zeros(4 * _STATES, np.int32))
     states.counts[at.UPPER] = _LEVELS - 1
     states.after[:] = words
-    assert astar.begin(search.rules, search.ideals, states)
-    assert astar.advance(search.rules, search.ideals, states, _STATES) == FOUND
+    assert astar.advance(search.rules, search.ideals, states, 0, _STATES) == FOUND
     return int(states.costs[states.counts[at.GOAL]])
 
 
