@@ -1,7 +1,8 @@
 """What the search for several memories keeps of a set of done tasks (an "ideal"), computed once, compiled.
 
-Its canonical form is the least of its images under the automorphisms; which of these give it is kept, so that only
-they are tried on what the memories hold.
+Its canonical form is the least of its images under the automorphisms, with which it shares what is told of the tasks
+left. States have a canonical form of their own, under the maps of settled states (`pebble.solvers.several.symmetry`);
+which of these give it is kept, so that only they are tried on what the memories hold.
 
 **Entries.** Of the tasks to come take those that touch most values (the "full" ones), r of them in all, in the order in
 which one SM does its share. With x(w) the least weight of values that w of them touch, a window of w + 1 tasks of
@@ -21,6 +22,8 @@ from numpy.typing import NDArray
 from pebble.solvers.search.bits import ONE, ZERO, lowest, mix, popcount, signed
 from pebble.solvers.search.dag_counts import Counted, no_counts, place_of
 from pebble.solvers.several.rules import (
+    ALL,
+    AT_ONCE,
     CAPACITY,
     EQUAL,
     FULL,
@@ -32,6 +35,7 @@ from pebble.solvers.several.rules import (
     MOST_MEMORIES,
     OUTPUTS,
     U64,
+    WORK,
     Rules,
 )
 from pebble.traces.jit import inner, merged
@@ -39,9 +43,9 @@ from pebble.traces.jit import inner, merged
 I32 = NDArray[np.int32]
 
 # columns of Ideals.words
-DONE, OWED, PARTIAL, LIVE, READY, USEFUL = range(6)
+DONE, OWED, PARTIAL, LIVE, READY, USEFUL, FORM, ENDED, WANTED, SENT, SUMS = range(11)
 # columns of Ideals.numbers
-OUT, UNINITIALISED, CANON, FIRST_MAP, END_MAP, FULL_LEFT, CHAIN, PLACE = range(8)
+OUT, UNINITIALISED, CANON, FIRST_MAP, END_MAP, FULL_LEFT, CHAIN, PLACE, ALONE = range(9)
 SLOTS = 1 << 12  # for what SMs hold, of each SM: entries for 0, 1, ... tasks, at the beginning of the chains
 LONGEST_ROW = MOST_ITEMS + 1
 _LONGEST = 5  # windows of the tasks left; longer ones as in the whole game
@@ -53,10 +57,14 @@ class Ideals(NamedTuple):
 
     words: U64
     """Tasks done; values owed a load where no memory holds them; of these those that are initialised and incomplete;
-    values still needed; tasks that are ready; values that the full tasks left touch."""
+    values still needed; tasks that are ready; values that the full tasks left touch; tasks done in the canonical form
+    of its states; values whose last task is done; values that tasks with
+    operands left touch; of these computed ones that one SM stores, beside what is stored at the end, for tasks of
+    another; bit n: n full tasks may be told from the others so that no such value is touched by both."""
     numbers: I32
     """Weight of outputs to store; values not initialised that full tasks left touch; its canonical form; the maps that
-    lead there (first, end); full tasks left; its rows of chains, or -1; its place in the counted game, or -1."""
+    lead to that of its states (first, end); full tasks left; its rows of chains, or -1; its places in the
+    counted games, or -1."""
     maps: NDArray[np.int16]
     chains: I32
     """Per ideal one row for each weight of useful values held, 0 to S by grains: entries for r = 0, 1, ... tasks. Then
@@ -66,25 +74,31 @@ class Ideals(NamedTuple):
     """Ideals, maps, chain entries, places of the table in use less one."""
     counted: Counted
     """Of all memories taken as one, which bounds loads and stores."""
+    alone: Counted
+    """Of one memory."""
     cached: U64
     """Per SM and slot, one more than the ideal of its entries, and what the SM holds of use."""
     sums: I64
     """Room to add up entries of SMs."""
+    rows: I64
+    """Per SM where its entries stand."""
 
 
-def make_ideals(most: int, counted: Counted | None = None) -> Ideals:
-    """Empty arrays, beside the table of a counted game; untouched pages cost no memory."""
+def make_ideals(most: int, counted: Counted | None = None, alone: Counted | None = None) -> Ideals:
+    """Empty arrays, beside the tables of counted games; untouched pages cost no memory."""
     size, slots = 1 << max(10, (2 * most).bit_length()), MOST_MEMORIES * SLOTS
     return Ideals(
-        np.empty((most, 6), np.uint64),
-        np.empty((most, 8), np.int32),
+        np.empty((most, 11), np.uint64),
+        np.empty((most, 9), np.int32),
         np.empty(8 * most + 8192, np.int16),
         np.empty(slots * LONGEST_ROW + 40 * most + (1 << 18), np.int32),
         np.zeros(size, np.int32),
         np.array([0, 0, slots * LONGEST_ROW, 1023], np.int64),
         no_counts() if counted is None else counted,
+        no_counts() if alone is None else alone,
         np.zeros((slots, 2), np.uint64),
         np.empty(LONGEST_ROW, np.int64),
+        np.empty(MOST_MEMORIES, np.int64),
     )
 
 
@@ -125,7 +139,7 @@ def find_ideal(rules: Rules, ideals: Ideals, done: np.uint64) -> int:
         return signed(ideals.table[where] - 1)
     i: int = ideals.counts[0]
     capacity = (len(rules.target) + 1) * (rows_of(rules) + 1)
-    if i + 2 > len(ideals.words) or ideals.counts[1] + len(rules.task_maps) > len(ideals.maps):
+    if i + 2 > len(ideals.words) or ideals.counts[1] + len(rules.form_tasks) > len(ideals.maps):
         return -1
     if ideals.counts[2] + capacity > len(ideals.chains):
         return -1
@@ -138,7 +152,8 @@ def find_ideal(rules: Rules, ideals: Ideals, done: np.uint64) -> int:
         for other in range(i + 1):
             ideals.table[_slot(ideals, ideals.words[other, DONE])] = other + 1
     _describe(rules, ideals, i, done)
-    canon = _canonical(rules, ideals, i, done)
+    canon = _canonical(rules, done)
+    _form(rules, ideals, i, done)
     if canon == done:
         ideals.numbers[i, CANON] = i
         _chain(rules, ideals, i)
@@ -154,7 +169,7 @@ def find_ideal(rules: Rules, ideals: Ideals, done: np.uint64) -> int:
 @inner
 def _describe(rules: Rules, ideals: Ideals, i: int, done: np.uint64) -> None:
     """Enter what is owed, needed and ready."""
-    owed, partial, live, ready, useful = ZERO, ZERO, ZERO, ZERO, ZERO
+    owed, partial, live, ready, useful, wanted, sent = ZERO, ZERO, ZERO, ZERO, ZERO, ZERO, ZERO
     out = unbegun = 0
     full = rules.masks[FULL] & ~done
     for x in range(len(rules.weight)):
@@ -167,6 +182,10 @@ def _describe(rules: Rules, ideals: Ideals, i: int, done: np.uint64) -> None:
         live |= single
         if left & full:
             useful |= single
+        if left & rules.masks[WORK]:
+            wanted |= single
+            if updates & left & rules.masks[WORK] or (updates and not rules.masks[OUTPUTS] & single):
+                sent |= single
         if rules.masks[INPUTS] & single or updates & done:
             owed |= single
             if updates & ~done:
@@ -181,31 +200,83 @@ def _describe(rules: Rules, ideals: Ideals, i: int, done: np.uint64) -> None:
     words[i, DONE], words[i, OWED], words[i, PARTIAL] = done, owed, partial
     words[i, LIVE], words[i, READY], words[i, USEFUL] = live, ready, useful
     numbers[i, OUT], numbers[i, UNINITIALISED], numbers[i, FULL_LEFT] = out, unbegun, popcount(full)
+    words[i, WANTED], words[i, SENT], words[i, SUMS] = wanted, sent, _sums(rules, done)
     numbers[i, CHAIN] = -1
     numbers[i, PLACE] = place_of(ideals.counted, done, ZERO)
+    numbers[i, ALONE] = place_of(ideals.alone, done, ZERO)
 
 
 @inner
-def _canonical(rules: Rules, ideals: Ideals, i: int, done: np.uint64) -> np.uint64:
-    """The least image of the done tasks; the maps that give it are kept."""
+def _sums(rules: Rules, done: np.uint64) -> np.uint64:
+    """The numbers of full tasks of sets of those left that share no value, still to be updated, with the others.
+
+    An output that is an operand, too, may be shared: what is stored of it at the end can serve the others.
+    """
+    rest, sums = rules.masks[ALL] & ~done, ONE
+    while rest:
+        part, reached = ZERO, rest & (~rest + ONE)
+        while reached:
+            part |= reached
+            touched = ZERO
+            while reached:
+                touched |= rules.needs[lowest(reached)]
+                reached &= reached - ONE
+            while touched:
+                x = lowest(touched)
+                touched &= touched - ONE
+                last = rules.masks[OUTPUTS] >> np.uint64(x) & ONE and rules.touch[x] & ~rules.updates[x] & ~done
+                if rules.updates[x] & ~done and not last:
+                    reached |= rules.touch[x] & ~done
+            reached &= ~part
+        rest &= ~part
+        sums |= sums << np.uint64(min(63, popcount(part & rules.masks[FULL])))
+    return sums
+
+
+@inner
+def _image(rules: Rules, maps: NDArray[np.int16], g: int, tasks: np.uint64) -> np.uint64:
+    """Where a map takes tasks."""
+    image = ZERO
+    while tasks:
+        image |= ONE << np.uint64(maps[g, lowest(tasks)])
+        tasks &= tasks - ONE
+    return image
+
+
+@inner
+def _canonical(rules: Rules, done: np.uint64) -> np.uint64:
+    """The least image of the done tasks under the automorphisms."""
     least = ~ZERO
+    for g in range(len(rules.task_maps)):
+        least = min(least, _image(rules, rules.task_maps, g, done))
+    return least
+
+
+@inner
+def _form(rules: Rules, ideals: Ideals, i: int, done: np.uint64) -> None:
+    """Enter the least image of the done tasks under the maps of states, and the maps that give it."""
+    least, ended = ~ZERO, ZERO
     first = ideals.counts[1]
     end = first
-    for g in range(len(rules.task_maps)):
-        image, rest, t = ZERO, done, 0
+    for g in range(len(rules.form_tasks)):
+        image = _image(rules, rules.form_tasks, g, done & ~rules.masks[AT_ONCE])
+        rest = rules.masks[AT_ONCE]
         while rest:
-            if rest & ONE:
-                image |= ONE << np.uint64(rules.task_maps[g, t])
-            rest >>= ONE
-            t += 1
+            t = lowest(rest)
+            rest &= rest - ONE
+            if rules.before[t] & ~image == ZERO:
+                image |= ONE << np.uint64(t)
         if image < least:
             least, end = image, first
         if image == least:
             ideals.maps[end] = g
             end += 1
+    for x in range(len(rules.last)):
+        if rules.last[x] & done:
+            ended |= ONE << np.uint64(x)
     ideals.counts[1] = end
     ideals.numbers[i, FIRST_MAP], ideals.numbers[i, END_MAP] = first, end
-    return least
+    ideals.words[i, FORM], ideals.words[i, ENDED] = least, ended
 
 
 @inner

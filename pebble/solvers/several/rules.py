@@ -14,7 +14,7 @@ from pebble.errors import InputError
 from pebble.game import Game
 from pebble.solvers.result import Problem
 from pebble.solvers.search.bits import mask_of
-from pebble.solvers.several.symmetry import automorphisms
+from pebble.solvers.several.symmetry import SettledMaps, automorphisms, settled_maps
 from pebble.units import ceil_div
 
 U64 = NDArray[np.uint64]
@@ -26,9 +26,9 @@ NO_MULTIPLIER = 1 << 40  # where no copy is possible
 _MOST_GRAINS = 16  # steps of what an SM holds, where weights make its capacity more than
 _FINE_CAPACITY = 32
 # columns of Rules.sizes
-UNIT, CAPACITY, MOST, WIDEST, ALIKE, ANY_SPLIT, SHARE, LINES, EQUAL, GRAIN = range(10)
+UNIT, CAPACITY, MOST, WIDEST, ALIKE, ANY_SPLIT, SHARE, LINES, EQUAL, GRAIN, LOCAL = range(11)
 # columns of Rules.masks
-INPUTS, OUTPUTS, FULL, ALL, COMPUTED = range(5)
+INPUTS, OUTPUTS, FULL, ALL, COMPUTED, AT_ONCE, WORK = range(7)
 
 
 class Rules(NamedTuple):
@@ -48,7 +48,12 @@ class Rules(NamedTuple):
     """Of a copy from an SM (row) to another, per weight, in units; NO_PRICE where there is none."""
     task_maps: NDArray[np.int16]
     """Per automorphism, where it takes each task."""
-    item_maps: NDArray[np.int16]
+    form_tasks: NDArray[np.int16]
+    """The same for maps of states; -1 for a task that is done at once (`pebble.solvers.several.symmetry`)."""
+    form_items: NDArray[np.int16]
+    """Of these, where values go before their last task, and after it."""
+    last: U64
+    """Per value the task that tells before from after, or none."""
     fewest: I64
     """For r = 0, 1, ...: weight that r tasks of the largest kind touch at least."""
     allowed: U64
@@ -56,11 +61,12 @@ class Rules(NamedTuple):
     kind: I64
     """Per SM, the first that may do the same tasks."""
     masks: U64
-    """Values that are inputs, outputs; tasks of the largest kind; all tasks; values that tasks compute."""
+    """Values that are inputs, outputs; tasks of the largest kind; all tasks; values that tasks compute; tasks that are
+    done at once; tasks with operands."""
     sizes: I64
     """Units of cost to a load of weight 1; capacity; most tasks per SM; heaviest task; 1 if SMs are alike; 1 if any
     split will do; units that any transfer costs; 1 if windows of tasks are counted; 1 if every value weighs 1; the
-    grain to which what an SM holds is rounded up before windows are looked at."""
+    grain to which what an SM holds is rounded up before windows are looked at; 1 if there are no copies."""
 
 
 def check_size(problem: Problem) -> None:
@@ -91,8 +97,8 @@ def sm_kinds(game: Game, sms: int) -> list[int]:
     return [may.index(those) for those in may]
 
 
-def read_rules(problem: Problem) -> Rules:
-    """The arrays of a game that is small enough."""
+def read_rules(problem: Problem, *, settled: bool = False) -> Rules:
+    """The arrays of a game that is small enough, for a search that keeps settled states alone if that is said."""
     game, buffers, scale = problem.game, problem.buffers, weight_unit(problem.game)
     sms, tasks = buffers.memories, len(game.tasks)
     weights, capacity = [weight // scale for weight in game.weights], problem.capacity // scale
@@ -108,14 +114,20 @@ def read_rules(problem: Problem) -> Rules:
                 price[r, q] = int(cost * unit)
     alike = buffers.kind == "sm-local" or buffers.net.uniform
     most = tasks if problem.most_tasks_per_sm is None else min(tasks, problem.most_tasks_per_sm)
+    local = price.min() >= NO_MULTIPLIER
     share = unit if buffers.kind == "sm-local" else int(min(buffers.omega, Fraction(1)) * unit)
     same = set(weights) <= {1} and bool(tasks)
     heaviest = max((sum(weights[x] for x in (*t.operands, t.target)) for t in game.tasks), default=0)
     task_maps, item_maps = automorphisms(game)
+    maps = SettledMaps(task_maps, item_maps, item_maps, (-1,) * game.size)
+    if settled and most >= tasks:
+        maps = settled_maps(game)
     fewest = [weight // scale for weight in fewest_touched(game, len(full), tuple(full))]
     grain = 1 if capacity <= _FINE_CAPACITY or same else ceil_div(capacity, _MOST_GRAINS)
     inputs, outputs = (mask_of(i for i in range(game.size) if kind[i]) for kind in (game.is_input, game.is_output))
     computed = mask_of(i for i in range(game.size) if game.updates[i])
+    work = mask_of(t for t, task in enumerate(game.tasks) if task.operands)
+    at_once = mask_of(t for t in range(tasks) if maps.tasks[0][t] < 0)
     return Rules(
         np.array([mask_of(task.operands) for task in game.tasks], np.uint64),
         np.array(needs, np.uint64),
@@ -126,10 +138,14 @@ def read_rules(problem: Problem) -> Rules:
         np.array(weights, np.int64),
         price,
         np.array(task_maps, np.int16),
-        np.array(item_maps, np.int16),
+        np.array(maps.tasks, np.int16),
+        np.array([maps.before, maps.after], np.int16),
+        np.array([0 if t < 0 else 1 << t for t in maps.last], np.uint64),
         np.array(fewest, np.int64),
         np.array([sum(1 << q for q in range(sms) if game.may_do(t, q)) for t in range(tasks)], np.uint64),
         np.array(sm_kinds(game, sms), np.int64),
-        np.array([inputs, outputs, mask_of(full), (1 << tasks) - 1, computed], np.uint64),
-        np.array([unit, capacity, most, heaviest, alike, most >= tasks, share, tasks > 0, same, grain], np.int64),
+        np.array([inputs, outputs, mask_of(full), (1 << tasks) - 1, computed, at_once, work], np.uint64),
+        np.array(
+            [unit, capacity, most, heaviest, alike, most >= tasks, share, tasks > 0, same, grain, local], np.int64
+        ),
     )

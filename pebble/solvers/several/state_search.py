@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Sequence
+from dataclasses import replace
 from itertools import pairwise
 
 import numpy as np
@@ -11,7 +13,7 @@ from pebble.errors import InputError, PebbleError
 from pebble.game import Game, Move, Op
 from pebble.solvers.result import Incumbent
 from pebble.solvers.search.bits import EXHAUSTED, FOUND, FULL, GROW, RUNNING, bits_of
-from pebble.solvers.search.dag_counts import Counted, count_game
+from pebble.solvers.search.dag_counts import Counted, count_game, no_counts
 from pebble.solvers.search.dag_model import build_dag_model
 from pebble.solvers.several import astar
 from pebble.solvers.several import states as state_table
@@ -19,6 +21,7 @@ from pebble.solvers.several.ends import has_ends, raise_by_ends
 from pebble.solvers.several.ideals import Ideals, make_ideals
 from pebble.solvers.several.rules import (
     ANY_SPLIT,
+    CAPACITY,
     EQUAL,
     NO_MULTIPLIER,
     SHARE,
@@ -36,12 +39,14 @@ _SLICE_SECONDS = 0.05
 _LARGEST_SLICE = 1 << 14
 _MOST_IDEALS = 1 << 22
 _LEVELS = 1 << 20
+_LEVELS_TOLD = 3  # that tell how fast they rise
 _MOST_COST = 1 << 18
 _COUNT_SHARE = 0.2  # of the time left, for the counted game
 _BEAM_WIDTHS = (30, 1000)
 _BEAM_SHARE = 0.1  # of the time left, each
 _SHARES_SHARE = 0.4  # of the time left, where that leaves a gap
-_ALONE_SHARE = 0.6  # of the time left, before other bounds are looked for
+_ALONE_SHARE = 0.6  # of the time left, before other bounds are looked for ...
+_MORE_SHARE = 0.05  # ... and as much again while levels rise so that the search closes in time
 _BYTES_PER_SHARE = 4 * 8 + 8 + 32 + 16
 
 
@@ -50,7 +55,7 @@ class BufferSearch:
 
     def __init__(self, best: Incumbent) -> None:
         self.best, self.game = best, best.problem.game
-        self.rules = read_rules(best.problem)
+        self.rules = read_rules(best.problem, settled=True)
         # units of the incumbent to a level
         self.level = weight_unit(self.game) * (best.unit // cost_unit(best.problem))
         if best.lower > _MOST_COST * self.level:
@@ -60,16 +65,24 @@ class BufferSearch:
             )
         self.sms = best.problem.buffers.memories
         self.memory = int(best.memory_share * memory_allowance())
-        self.ideals: Ideals = make_ideals(_MOST_IDEALS, self._counted())
+        self.ideals: Ideals = make_ideals(_MOST_IDEALS, *self._counted())
         self.states = self._no_states(1)
+        self.reached: list[tuple[int, float]] = []  # levels of the search, each with the seconds until it came there
 
-    def _counted(self) -> Counted | None:
-        """The counted game of all memories as one, where loads and stores have a weight of their own in the bound."""
+    def _counted(self) -> tuple[Counted, Counted]:
+        """The counted games of all memories as one, where loads and stores have a weight of their own, and of one."""
         sizes, until = self.rules.sizes, time.monotonic() + _COUNT_SHARE * self.best.seconds_left
-        if not sizes[EQUAL] or sizes[SHARE] == sizes[UNIT]:
-            return None
-        model = build_dag_model(self.game, self.best.problem.capacity * self.sms)
-        return count_game(model, lambda: self.best.stopped or time.monotonic() > until)
+
+        ones = (1,) * self.game.size
+        game = replace(self.game, weights=ones, partial_weights=ones)
+
+        def count(memories: int) -> Counted:
+            model = build_dag_model(game, memories * int(sizes[CAPACITY]))
+            return count_game(model, lambda: self.best.stopped or time.monotonic() > until)
+
+        alone = count(1) if sizes[EQUAL] else no_counts()
+        pooled = count(self.sms) if len(alone.done) and sizes[SHARE] < sizes[UNIT] else no_counts()
+        return pooled, alone
 
     def _no_states(self, parts: int) -> state_table.States:
         """Room for states in a part of the memory allowed."""
@@ -84,7 +97,7 @@ class BufferSearch:
         self.states = self._no_states(1)
         counts = self.states.counts
         counts[state_table.UPPER] = self.upper
-        status = self._work(RUNNING, time.monotonic() + _ALONE_SHARE * best.seconds_left)
+        status = self._alone()
         if status not in (FOUND, EXHAUSTED) and not best.stopped:
             if has_ends(best.problem):
                 raise_by_ends(best)
@@ -98,6 +111,18 @@ class BufferSearch:
         if best.closed:
             return "proved optimal"
         return f"memory limit of {self.memory / 2**30:.1f} GiB" if status == FULL else "stopped"
+
+    def _alone(self) -> int:
+        """Search for a share of the time left, and longer where that will do."""
+        best, began, status = self.best, time.monotonic(), RUNNING
+        whole, share = best.seconds_left, _ALONE_SHARE
+        while True:
+            status = self._work(status, time.monotonic() + share * whole, began=began)
+            if status in (FOUND, EXHAUSTED, FULL) or best.stopped:
+                return status
+            if seconds_to_level(self.reached, self.upper, time.monotonic() - began) > whole:
+                return status
+            share = _MORE_SHARE
 
     def _beam(self, width: int) -> None:
         """Offer the best that a beam finds, in a share of the time left."""
@@ -119,8 +144,8 @@ class BufferSearch:
         bound = ShareBound(best, max(1 << 17, self.memory // 4 // _BYTES_PER_SHARE))
         best.raise_lower(bound.run(lambda: best.stopped or time.monotonic() > until) * best.unit, "bound of shares")
 
-    def _work(self, status: int, until: float, width: int = 0) -> int:
-        """Advance slice by slice, until there is a result or the time is up."""
+    def _work(self, status: int, until: float, width: int = 0, began: float = 0.0) -> int:
+        """Advance slice by slice, until there is a result or the time is up; when levels are reached is kept."""
         best, work = self.best, 64
         while status not in (FOUND, EXHAUSTED, FULL) and not best.stopped and time.monotonic() < until:
             started, counts = time.monotonic(), self.states.counts
@@ -133,6 +158,8 @@ class BufferSearch:
             else:
                 work = min(_LARGEST_SLICE, 2 * work) if took < _SLICE_SECONDS else max(16, work // 2)
             if counts[state_table.MODE] == state_table.EXACT:
+                if not self.reached or self.reached[-1][0] < counts[state_table.LEVEL]:
+                    self.reached.append((int(counts[state_table.LEVEL]), time.monotonic() - began))
                 level = int(counts[state_table.LEVEL]) * self.level
                 best.raise_lower(level if best.upper is None else min(level, best.upper), "search")
                 best.details |= {
@@ -171,6 +198,25 @@ class BufferSearch:
             else:
                 writer.step(task, sm, leaving, loaded)
         return tuple(writer.moves)
+
+
+def seconds_to_level(reached: Sequence[tuple[int, float]], level: int, now: float) -> float:
+    """When a search comes to a level if each further one takes longer by the factor by which the last two did, or more
+    where the next one should be there.
+
+    Examples
+    --------
+    >>> seconds_to_level([(3, 1.0), (4, 3.0), (5, 9.0)], 7, 10.0)
+    81.0
+    >>> seconds_to_level([(3, 1.0), (4, 3.0), (5, 9.0)], 7, 36.0)
+    144.0
+    """
+    if len(reached) < _LEVELS_TOLD:
+        return float("inf")
+    (first, early), (last, late) = reached[-_LEVELS_TOLD], reached[-1]
+    late = max(late, _SLICE_SECONDS)
+    factor: float = max((late / max(early, _SLICE_SECONDS)) ** (1 / (last - first)), now / late)
+    return late * factor ** (level - last)
 
 
 class _Writer:

@@ -1,7 +1,7 @@
 """The states that the search for several memories keeps, compiled: numbered, hashed, and up to symmetry.
 
-The one kept is the least image of a state under the automorphisms of the DAG that give its ideal its canonical form,
-and under the numbering of SMs that are alike.
+The one kept is the least image of a state under the maps that give what is done in it its canonical form, and under
+the numbering of SMs that are alike.
 """
 
 from __future__ import annotations
@@ -117,10 +117,12 @@ def rehash(states: States) -> None:
 
 
 @inner
-def _map(rules: Rules, g: int, mask: np.uint64) -> np.uint64:
+def _map(rules: Rules, g: int, mask: np.uint64, ended: np.uint64) -> np.uint64:
+    """Where a map takes values, of which some have had their last task."""
     image = ZERO
     while mask:
-        image |= ONE << np.uint64(rules.item_maps[g, lowest(mask)])
+        x = lowest(mask)
+        image |= ONE << np.uint64(rules.form_items[signed(ended >> np.uint64(x) & ONE), g, x])
         mask &= mask - ONE
     return image
 
@@ -129,14 +131,14 @@ def _map(rules: Rules, g: int, mask: np.uint64) -> np.uint64:
 def canonical(rules: Rules, ideals: Ideals, i: int, words: U64, best: U64, image: U64) -> None:
     """The least image of a state whose ideal is i, into ``best``."""
     sms = len(words) - RED
-    best[DONE] = ideals.words[ideals.numbers[i, ideal_table.CANON], ideal_table.DONE]
+    best[DONE], ended = ideals.words[i, ideal_table.FORM], ideals.words[i, ideal_table.ENDED]
     image[DONE] = best[DONE]
     first = ideals.numbers[i, ideal_table.FIRST_MAP]
     for at in range(first, ideals.numbers[i, ideal_table.END_MAP]):
         g = signed(ideals.maps[at])
-        image[CLEAN], image[COUNTS] = _map(rules, g, words[CLEAN]), words[COUNTS]
+        image[CLEAN], image[COUNTS] = _map(rules, g, words[CLEAN], ended), words[COUNTS]
         for q in range(sms):
-            image[RED + q] = _map(rules, g, words[RED + q])
+            image[RED + q] = _map(rules, g, words[RED + q], ended)
         if rules.sizes[ALIKE]:
             for q in range(1, sms):
                 p = q
