@@ -240,6 +240,28 @@ def test_the_page_has_the_lines_of_tuned_orders(script: ModuleType) -> None:
     assert all(line.strip() in page for line in printed.splitlines())
 
 
+def test_the_page_says_what_small_products_lose() -> None:
+    page = " ".join((HARDWARE / "README.md").read_text().split())
+    spans: dict[bool, list[float]] = {False: [], True: []}
+    said = []
+    rows = list(csv.DictReader((HARDWARE / "exports" / "small_products.csv").open(newline="")))
+    best: dict[tuple[int, ...], str] = {}
+    for row in sorted(rows, key=lambda row: float(row["microseconds"])):
+        best.setdefault(tuple(int(row[side]) for side in "mnk"), row["tile"])
+    assert len(best) == 7 and {*best.values()} == {"128x256x64"} and "were slower on seven of seven" in page
+    for row in (row for row in rows if row["tile"] == "128x256x64"):
+        m, n, k = (int(row[side]) for side in "mnk")
+        waves = -(-m // 128) * -(-n // 256) / 132
+        assert waves <= 1.6 or 2 < waves < 2.5
+        took = float(row["microseconds"])
+        spans[waves > 2].append(took / float(row["library_microseconds"]))
+        timed = pebble.time(pebble.Gemm(m, n, k), gpu="h200", schedules=row["schedule"], tile=row["tile"])
+        said.append(1e3 * timed.to_dict()["schedules"][0]["modelled_ms"] / took)
+    few, two = (f"{min(each):.2f} to {max(each):.2f}" for each in spans.values())
+    assert f"a file takes {two} times cuBLAS's single launch, with one or one and a half {few}" in page
+    assert f"`time` says up to {max(said):.2f} times" in page
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("script", ["fit_static"], indirect=True)
 def test_an_h100_draws_besides_what_brings_its_layers_nearest(script: ModuleType) -> None:
