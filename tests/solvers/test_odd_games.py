@@ -7,6 +7,7 @@ needs is refused everywhere alike. Seeds are parameters; the slow suite runs man
 from __future__ import annotations
 
 import random
+from dataclasses import replace
 from fractions import Fraction
 from typing import Any
 
@@ -14,11 +15,13 @@ import networkx as nx
 import pytest
 
 from pebble.bounds.dag import dag_bounds
+from pebble.cdag.products import ffn_dag
 from pebble.errors import InputError
-from pebble.game import SINGLE, BufferModel, Game, Variant, minimum_capacity, replay
+from pebble.game import SINGLE, BufferModel, Game, Pebbling, Variant, minimum_capacity, moves_cost, replay
 from pebble.solvers import solve
 from pebble.solvers.lower import best_simple_bound, simple_bounds
 from pebble.solvers.result import Problem
+from pebble.solvers.several.play import play
 from tests.brute_force import brute_force
 from tests.certificate.oracle import least_cost, sensible
 from tests.certificate.random_games import VARIANTS, as_dag, random_game
@@ -101,6 +104,30 @@ def test_what_no_output_needs_is_refused(variant: str) -> None:
     good = Game.from_dag(nx.DiGraph([("a", "c"), ("b", "d")]), variant)
     with pytest.raises(InputError, match="no output needs the value c"):
         Game(good.variant, good.names, good.weights, good.is_input, (False, False, False, True), good.tasks)
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_orders_are_played_whatever_numbers_values_have(seed: int) -> None:
+    """A cell that is begun may come before what it is made of: there must be room for both."""
+    rnd = random.Random(seed)
+    game = Game.from_dag(ffn_dag(2, rnd.randint(1, 2), 2, gated=rnd.random() < 0.5))
+    places = rnd.sample(range(game.size), game.size)
+    new = {x: at for at, x in enumerate(places)}
+    tasks = [
+        task._replace(operands=tuple(sorted(new[x] for x in task.operands)), target=new[task.target])
+        for task in game.tasks
+    ]
+    game = replace(
+        game,
+        names=tuple(game.names[x] for x in places),
+        is_input=tuple(game.is_input[x] for x in places),
+        is_output=tuple(game.is_output[x] for x in places),
+        tasks=tuple(tasks),
+    )
+    buffers = BufferModel("connected", 2, Fraction(rnd.randint(0, 6), 4))
+    phases = [[(t, rnd.randrange(2)) for t in range(len(game.tasks))]]
+    moves = play(game, 3, buffers, phases)
+    replay(game, Pebbling(game.variant, 3, moves, moves_cost(game, moves, buffers), buffers))
 
 
 @pytest.mark.parametrize("variant", VARIANTS)

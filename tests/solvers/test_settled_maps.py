@@ -82,6 +82,13 @@ def test_a_task_that_takes_over_a_cell_is_not_one_that_needs_room() -> None:
     assert len(settled_maps(game).tasks) == 1
 
 
+def test_values_may_have_any_names() -> None:
+    names, cell = ("a", "b", "c", "c at last"), Task("t1", (1,), 2, (0,))
+    tasks = (Task("t0", (0,), 2), cell, Task("t2", (2,), 3))
+    game = Game(Variant.IN_PLACE, names, (1,) * 4, (True, True, False, False), (False, False, False, True), tasks)
+    assert len(settled_maps(game).tasks) == 1
+
+
 def test_where_tasks_are_limited_or_have_their_sms_states_have_automorphisms_alone() -> None:
     game = Game.from_dag(ffn_dag(1, 1, 2, gated=True))
     buffers = BufferModel("sm-local", 2)

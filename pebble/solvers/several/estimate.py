@@ -10,7 +10,8 @@ values initialised in them, and the stores due. A copy costs w = min(omega, 1) a
 - No SM does all full tasks. Then those of two SMs cost what their entries say; and without copies a store more, besides
   those of complete outputs, unless the tasks fall in parts that share no value that is still to be updated: that value
   goes from one SM to the other.
-- One SM does all that is left, tasks without operands aside, which move nothing. What it lacks enters, what others
+- One SM does all that is left, tasks without operands aside: it may do those too, each while its cell is there in any
+  case, or at the very end, and they move nothing. What it lacks enters, what others
   hold dirty is stored for it where there are no copies, and the counted game of its memory says what must leave and
   come back.
 - One SM does all full tasks, and another one of the others: it pays, beside the entries of the first, what it lacks for
@@ -115,7 +116,7 @@ def _alone(rules: Rules, ideals: Ideals, i: int, words: U64, q: int, precision: 
         dirty &= ~others
     place = signed(ideals.numbers[i, ideal_table.ALONE])
     if place >= 0 and precision > ROUGH:
-        alone = ideals.alone
+        alone = ideals.alone  # all that is held was touched by a task done, so the table has a place for as many
         bound += counted_bound(alone.values, alone.dirty, place, popcount(held), popcount(held & dirty))
     return bound
 

@@ -113,10 +113,11 @@ class _Player:
     def task(self, t: int, sm: int) -> None:
         task = self.game.tasks[t]
         needs = {*task.operands, task.target}
-        for x in sorted(needs - self.held[sm]):
+        begun = task.target in self.initialised
+        for x in sorted(needs - self.held[sm], key=lambda x: (x == task.target and not begun, x)):
             self.evict_for(needs, x, sm)
-            if x != task.target or x in self.initialised:
-                self.fetch(x, sm)
+            if x != task.target or begun:
+                self.fetch(x, sm)  # for what is not begun there is room, once all else is there
         self.moves.append(Move("compute", task.name, None, sm))
         for held in self.held:
             held.discard(task.target)

@@ -159,10 +159,12 @@ def _as_settled(game: Game) -> tuple[Game, list[int], list[int]]:
             tasks.append(Task(task.name, tuple(sorted([*operands, x])), new[x]))
         else:
             tasks.append(Task(task.name, tuple(sorted(operands)), x, tuple(sorted(number[u] for u in after[t]))))
-    more = range(len(split))
+    more, late = range(len(split)), " at last"
+    while any(f"{game.names[x]}{late}" in game.names for x in split):
+        late += "'"
     result = replace(
         game,
-        names=(*game.names, *(f"{game.names[x]} at last" for x in split)),
+        names=(*game.names, *(f"{game.names[x]}{late}" for x in split)),
         weights=(*game.weights, *(game.weights[x] for x in split)),
         partial_weights=(*game.weights, *(game.weights[x] for x in split)),
         is_input=(*game.is_input, *(False for _ in more)),
