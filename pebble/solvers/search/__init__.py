@@ -132,7 +132,7 @@ def _compile(kind: str, best: Incumbent) -> None:
     if kind in _compiled:
         return
     if _is_cold(kind):
-        tell_compiling(f"the search for {_DESCRIBED[kind]}", "10 to 60 s, which no time limit counts")
+        tell_compiling(f"the search for {_DESCRIBED[kind]}", "10 to 90 s, which no time limit counts")
     began = time.monotonic()
     best.put_off(_PATIENCE_SECONDS)
     _run(kind, Incumbent(_SMALL[kind](), _PATIENCE_SECONDS, best.stop))
