@@ -6,6 +6,7 @@ import time
 from collections.abc import Sequence
 from dataclasses import replace
 from itertools import pairwise
+from math import exp, log
 
 import numpy as np
 
@@ -40,6 +41,7 @@ _LARGEST_SLICE = 1 << 14
 _MOST_IDEALS = 1 << 22
 _LEVELS = 1 << 20
 _LEVELS_TOLD = 3  # that tell how fast they rise
+_MOST_GROWTH = 100.0  # natural logarithm of how much longer a level may take; weighted games have thousands of levels
 _MOST_COST = 1 << 18
 _COUNT_SHARE = 0.2  # of the time left, for the counted game
 _BEAM_WIDTHS = (30, 1000)
@@ -206,17 +208,20 @@ def seconds_to_level(reached: Sequence[tuple[int, float]], level: int, now: floa
 
     Examples
     --------
-    >>> seconds_to_level([(3, 1.0), (4, 3.0), (5, 9.0)], 7, 10.0)
-    81.0
-    >>> seconds_to_level([(3, 1.0), (4, 3.0), (5, 9.0)], 7, 36.0)
-    144.0
+    >>> round(seconds_to_level([(3, 1.0), (4, 3.0), (5, 9.0)], 7, 10.0))
+    81
+    >>> round(seconds_to_level([(3, 1.0), (4, 3.0), (5, 9.0)], 7, 36.0))
+    144
+    >>> seconds_to_level([(3, 1.0), (4, 3.0), (5, 9.0)], 1 << 20, 36.0)
+    inf
     """
     if len(reached) < _LEVELS_TOLD:
         return float("inf")
     (first, early), (last, late) = reached[-_LEVELS_TOLD], reached[-1]
     late = max(late, _SLICE_SECONDS)
     factor: float = max((late / max(early, _SLICE_SECONDS)) ** (1 / (last - first)), now / late)
-    return late * factor ** (level - last)
+    growth = (level - last) * log(factor)
+    return late * exp(growth) if growth < _MOST_GROWTH else float("inf")
 
 
 class _Writer:
