@@ -245,8 +245,9 @@ class FfnKernel(TableKernel):
         steps = Steps(touched, (READ,) * len(touched), walk)
         activations = self.tile.bm * self.tile.bn
         return Phase(
-            steps, epilogue=write, after=after, flops=flops, activations=activations, shared_bytes=shared, rows=rows
-        )
+            steps, epilogue=write, after=after, flops=flops, activations=activations, shared_bytes=shared, rows=rows,
+            cut_rest="columns" if len(self.ups) > 1 else "k",
+        )  # fmt: skip
 
     def gemm1(self, tiles: Index, walk: Walk, adds: Flags = False, after: int = 0, kept: bool = False) -> Phase:
         """Y tiles over the units of the hidden layer that ``walk`` says; where ``adds``, Y is read and added to.
@@ -268,7 +269,7 @@ class FfnKernel(TableKernel):
             paired = product_bytes(TileShape(bm, 2 * bn, bk), self.ffn.in_bytes) // 2
         return Phase(
             steps, epilogue=finish, after=after, flops=self._step_flops, shared_bytes=shared, paired_bytes=paired,
-            rows=rows, copied_bytes=bm * bk * self.ffn.in_bytes if kept else 0,
+            cut_rest="k", rows=rows, copied_bytes=bm * bk * self.ffn.in_bytes if kept else 0,
         )  # fmt: skip
 
     def _units(self, operand: OperandTiles, rows: Index, cols: Index) -> list[Index]:

@@ -128,6 +128,7 @@ class GemmKernel(TableKernel):
             epilogue=results or self._results(tiles),
             flops=2 * self.tile.bm * self.tile.bn * self.tile.bk,
             shared_bytes=product_bytes(self.tile, self.gemm.in_bytes),
+            cut_rest="k",
         )
 
     def _results(self, tiles: Tiles, pieces: Sequence[Index] = ()) -> Steps:

@@ -120,6 +120,7 @@ class GroupedKernel(TableKernel):
             epilogue=Steps(results, (READ,) * (len(results) - 1) + (WRITE,)),
             flops=2 * self.tile.bm * self.tile.bn * self.tile.bk,
             shared_bytes=product_bytes(self.tile, self.grouped.in_bytes),
+            cut_rest="k",
         )
 
     def group(self, order: TileOrder, wave_blocks: int, params: OrderParams | None = None) -> Group:

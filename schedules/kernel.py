@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from pebble.schedules.tables.table import Blocks, Column, Launch, TileTable
 from pebble.schedules.tile import Tiles, TileShape, product_bytes
 from pebble.traces import Layout, LockstepGemm
-from pebble.traces.program import Phase, Walk
+from pebble.traces.program import CutRest, Phase, Walk
 from pebble.units import ceil_div
 from pebble.workloads.workload import Workload
 
@@ -54,6 +54,8 @@ class Work:
         As of `pebble.traces.program.Phase`.
     activations : int
         Values of a block that go through an activation after its last step.
+    cut_rest : str
+        As of `pebble.traces.program.Phase`.
     """
 
     blocks: int
@@ -64,6 +66,7 @@ class Work:
     step_shared: int = 0
     overlapped: bool = False
     activations: int = 0
+    cut_rest: CutRest = ""
 
     @classmethod
     def product(cls, m: int, n: int, k: int, tile: TileShape, width: int, products: int = 1) -> Work:
@@ -71,7 +74,8 @@ class Work:
         rows, cols, steps = ceil_div(m, tile.bm), ceil_div(n, tile.bn), ceil_div(k, tile.bk)
         loads = (cols * m * k + products * rows * n * k) * width
         flops = 2 * products * tile.bm * tile.bn * tile.bk
-        return cls(rows * cols, steps, flops, 0, loads, product_bytes(tile, width, products))
+        cut: CutRest = "k" if products == 1 else "columns"
+        return cls(rows * cols, steps, flops, 0, loads, product_bytes(tile, width, products), cut_rest=cut)
 
 
 KERNELS: dict[str, type[TableKernel]] = {}

@@ -86,6 +86,24 @@ LAYERS = {
     "decode-96k": "attention --queries 1 --keys 98304 --head-dim 128 --heads 64 --kv-heads 8",
     "decode-d64-mha": "attention --queries 1 --keys 8192 --head-dim 64 --heads 24 --batch 8",
     "decode-12x12000": "attention --queries 1 --keys 12000 --head-dim 128 --heads 48 --kv-heads 8 --batch 12",
+    # since the last round of products is modelled as the file deals it, and a launch alone as the file's own
+    "gemm-1280x5120x5120": "gemm -m 1280 -n 5120 -k 5120",
+    "gemm-1792x3584x7168": "gemm -m 1792 -n 3584 -k 7168",
+    "gemm-2048x5120x1280": "gemm -m 2048 -n 5120 -k 1280",
+    "gemm-2816x2816x2816": "gemm -m 2816 -n 2816 -k 2816",
+    "gemm-3584x3584x3584": "gemm -m 3584 -n 3584 -k 3584",
+    "gemm-4096x4096x4096": "gemm -m 4096 -n 4096 -k 4096",
+    "gemm-5120x5120x5120": "gemm -m 5120 -n 5120 -k 5120",
+    "gemm-768x12288x4096": "gemm -m 768 -n 12288 -k 4096",
+    "gemm-3000x7000x2500": "gemm -m 3000 -n 7000 -k 2500",
+    "gemm-8192x1280x8192": "gemm -m 8192 -n 1280 -k 8192",
+    "gemm-1536x8960x1536": "gemm -m 1536 -n 8960 -k 1536",
+    "gemm-20480x5120x2560": "gemm -m 20480 -n 5120 -k 2560",
+    "grouped-4-small": "grouped --rows 1000,2000,1500,700 -n 4096 -k 2048",
+    "grouped-16-even": "grouped --rows 768,768,768,768,768,768,768,768,768,768,768,768,768,768,768,768 -n 2048 -k 4096",
+    "ffn-1024x4096-gated": "ffn --tokens 1024 --d-model 4096 --hidden 14336 --gated",
+    "ffn-2048x2048": "ffn --tokens 2048 --d-model 2048 --hidden 8192",
+    "ffn-3000x5120": "ffn --tokens 3000 --d-model 5120 --hidden 20480",
 }
 COLUMNS = ("round", "chip", "case", "schedule", "tile", "stages", "sustained_ms", "single_ms", "joules", "dram_bytes")
 MEASURED = ("chip", "date", "case", "error", "milliseconds", "sustained_milliseconds", "library_sustained_milliseconds")

@@ -21,7 +21,7 @@ from pebble.simulation.merging import KEYS
 from pebble.system.parallel import each
 from pebble.timing.floor import TITLES, TimeFloor, time_floor
 from pebble.timing.modelled import ModelledTime
-from pebble.timing.power import AFTER_A_PAUSE, LIMIT_WATTS, Power, Sustained, both_times, power_of
+from pebble.timing.power import LIMIT_WATTS, Power, Sustained, both_times, power_of
 from pebble.timing.sustained import Rates, sustained_rates
 from pebble.timing.waves import modelled_time
 from pebble.tuning.advisors.ours import most_lines
@@ -48,8 +48,7 @@ CUT = (
 _SUSTAINED = (
     f"sustained: run again and again at the chip's {LIMIT_WATTS:g} W, a model of a persistent TMA kernel fitted to one "
     "H200's matrix products; a kernel with one block a tile takes about 1.2 times as long; joules are of one launch, "
-    f"modelled too; single launches of it after a pause take about {AFTER_A_PAUSE:g} of what is modelled, by the rates "
-    "of older kernels"
+    "modelled too; a launch alone is one of it after a pause, at full clock"
 )
 _SUSTAINED_ATTENTION = (
     f"sustained: run again and again at the chip's {LIMIT_WATTS:g} W, a model fitted to one H200's matrix products and "

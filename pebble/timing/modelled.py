@@ -229,6 +229,17 @@ class ModelledTime:
         throttled = self.throttled_seconds - less
         return replace(self, seconds=self.seconds - less, throttled_seconds=throttled, ended_seconds=ended)
 
+    def rested(self, share: float) -> ModelledTime:
+        """The same where all but DRAM and the launch takes such a share of it, and no limit of power slows it."""
+        names = ("compute", "shared", "l2", "latency", "around", "busy", "idle")
+        less = {f"{name}_seconds": share * getattr(self, f"{name}_seconds") for name in names}
+        seconds, shares = self.seconds_at(share), np.array([share, share, share, 1, share, share])
+        waves = tuple(Wave(wave.blocks, *(shares * wave[1:]).tolist()) for wave in self.waves)
+        pipes = {name: part if name == "DRAM" else share * part for name, part in self.pipes.items()}
+        return replace(
+            self, **less, seconds=seconds, ended_seconds=(seconds,), throttled_seconds=0.0, waves=waves, pipes=pipes
+        )  # fmt: skip
+
     @cached_property
     def _parts(self) -> tuple[NDArray[np.float64], NDArray[np.float64], float]:
         """Of each wave all but DRAM, and DRAM, or of all where blocks run free; and what is around them all."""

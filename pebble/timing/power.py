@@ -31,6 +31,7 @@ from pebble.simulation import KernelConfig
 from pebble.simulation.merging import COPY_ENGINE, Requested, Shared
 from pebble.system.renamed import Renamed
 from pebble.timing.modelled import ModelledTime
+from pebble.timing.sustained import AFTER_A_PAUSE
 from pebble.traces.program import Program
 
 OPERATION_JOULES, REQUEST_JOULES, FABRIC_JOULES, DRAM_JOULES = 0.70e-12, 20e-12, 20e-12, 69e-12
@@ -39,7 +40,6 @@ LIMIT_WATTS = 700.0
 STATIC_WATTS = {"hbm3": 80.0, "hbm3e": 100.0}  # of an H100, by exported layers, and of an H200, by the chip's memory
 REFERENCE_MHZ = 1558.0
 BLOCK_A_TILE = 1.29  # cycles of a TMA kernel with one block a tile, over those of a persistent one
-AFTER_A_PAUSE = 0.89  # of a modelled single launch's time but DRAM's: what such a kernel takes when the chip rested
 MEASURED_DTYPES = ("bf16", "fp16")
 _LEAST_MHZ, _NEAR_MHZ = 300.0, 1e-6
 
@@ -149,7 +149,8 @@ def sustained(
 
     Notes
     -----
-    Never faster than a launch that no power limit slows: the clock is at most that at which it takes as long.
+    Never faster than a launch that no power limit slows, of a product after a pause: the clock is at most that at which
+    it takes as long.
     """
     shared = Shared.of(program, config, power.gpcs, most_waves)
     read = max(0, time.dram_bytes - shared.written_bytes)
@@ -160,14 +161,17 @@ def sustained(
 def both_times(
     program: Program, config: KernelConfig, time: ModelledTime, power: Power | None, most_waves: int | None = None
 ) -> tuple[ModelledTime, Sustained | None]:
-    """The time of a single launch, and `sustained`, which a long launch comes to by itself.
+    """The time of a single launch, and `sustained`, which one of attention comes to by itself if it is long.
+
+    A product's is that of the exported kernel after a pause: no limit of power slows it.
 
     None where no sustained run was measured: on other chips, and of kernels side by side.
     """
     if power is None or len(program.groups) > 1:
         return time, None
     again = sustained(program, config, time, power, most_waves=most_waves)
-    return time.at_most(again.seconds), again
+    single = time.at_most(again.seconds) if softmax_flops(program) else time.rested(AFTER_A_PAUSE)
+    return single, again
 
 
 def softmax_flops(program: Program) -> int:
@@ -197,7 +201,8 @@ def at_limit(
         spared = (power.limit_watts - power.static_watts) * time.seconds_at(power.reference_mhz / mhz * cycles)
         return whole * (mhz / power.reference_mhz) ** 2 + dram - spared
 
-    whole, most = sum(core.values()), min(power.boost_mhz, power.reference_mhz * cycles)
+    rested = 1.0 if softmax else AFTER_A_PAUSE
+    whole, most = sum(core.values()), min(power.boost_mhz, power.reference_mhz * cycles / rested)
     if (beyond := too_much(most)) <= 0:
         return at(most, False)
     if (short := too_much(_LEAST_MHZ)) >= 0:

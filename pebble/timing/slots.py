@@ -1,4 +1,5 @@
-"""Blocks that go to whichever slot is free first: when the last one ends, alone and where they wait for flags.
+"""Blocks that go to whichever slot is free first: when the last one ends, alone and where they wait for flags; and
+what the last of them take where an exported file cuts them.
 
 A kernel with a barrier between its phases ends each of them with a wave that is not full. With flags a block goes to
 whichever slot is free first, in the order of the phases, and begins its work when the tile row that it reads is done.
@@ -10,13 +11,16 @@ from __future__ import annotations
 
 import heapq
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
+from pebble.schedules.last_round import last_round
+from pebble.schedules.tile import TileShape
+from pebble.simulation import KernelConfig
 from pebble.timing.modelled import Wave
-from pebble.traces.program import Group
+from pebble.traces.program import Group, Phase
 from pebble.units import ceil_div
 
 
@@ -75,3 +79,39 @@ def without_barriers(waves: Sequence[Wave], nanoseconds: float) -> list[Wave]:
     share = min(1.0, nanoseconds / 1e9 / on_sms) if on_sms else 1.0
     names = ("compute_seconds", "shared_seconds", "latency_seconds", "around_seconds")
     return [wave._replace(**{name: share * getattr(wave, name) for name in names}) for wave in waves]
+
+
+class Rest(NamedTuple):
+    """The blocks of a product that fill no round of an exported file.
+
+    Attributes
+    ----------
+    first : int
+        The number of the first of them.
+    share : float
+        What they take, of as many waves of whole blocks.
+    launches : int
+        More than one.
+    """
+
+    first: int
+    share: float
+    launches: int
+
+
+def rest_of(phase: Phase, counts: NDArray[np.integer[Any]], config: KernelConfig, slots: int, exported: bool) -> Rest:
+    """How long the last round of a phase takes whose blocks have so many steps: `last_round`.
+
+    Where a file takes tiles in pairs a round has twice as many blocks.
+    """
+    blocks, sides, paired = len(counts), config.tile, 1 + bool(phase.paired_bytes)
+    first = blocks // (paired * slots) * paired * slots
+    if not exported or not phase.cut_rest or first == blocks:
+        return Rest(blocks, 1.0, 0)
+    tile = TileShape(sides.bm, paired * sides.bn, sides.bk)
+    a, b = (len(np.unique(side)) for side in phase.steps.bases[first:, :2].T)
+    held = config.cache_bytes // (
+        tile.bk * (tile.bm + tile.bn)
+    )  # one step of a row and of a column, on the mean, in 16 bits
+    end = last_round(phase.cut_rest, ceil_div(blocks, paired), float(counts[-1]), slots, tile, a + b / paired, held)
+    return Rest(first, end.share * paired / ceil_div(blocks - first, slots), end.launches)

@@ -16,6 +16,8 @@ DRAM and what a miss adds are those of `pebble.models.rates`; writes among reads
 - An activation is one operation of the special-function units, a sum that is promoted to fp32 one addition of the
   vector pipes, as many in a cycle as is published.
 - `PART_BYTES_PER_CLOCK`, where k is cut, is chosen on five products of an H200 (``benchmarks/hardware/split_k.py``).
+- `AFTER_A_PAUSE` is what a product in the exported kernel takes of all but DRAM's time when the chip rested before:
+  older kernels, to which the rates are fitted, take more cycles. Chosen on 20 products (``fit_power.py``).
 - `CONTENTION`, of kernels side by side, is chosen, to a tenth, on the H100's splits of a product beside a reader.
 """
 
@@ -47,6 +49,7 @@ L2_BYTES_PER_CLOCK, PORT_BYTES_PER_CLOCK = 38.0, 64.0
 WAIT_NS = 480.0
 HIT_NS, DRAIN_NS, LAUNCH_NS, STEP_NS = 230.0, 1500.0, 2700.0, 290.0
 THROTTLE, BOOST_NS = 0.17, 2.1e6
+AFTER_A_PAUSE = 0.89
 _HOPPER = 9.0  # compute capability
 
 
@@ -214,10 +217,15 @@ def reached_rates(machine: Machine, dtype: str, accumulator: str = "fp32") -> di
         rates = sustained_rates(machine, dtype)
     except InputError:  # no time is modelled on this chip
         return result
+    fastest = AFTER_A_PAUSE if rates.exported else 1.0
     clock, peak = (machine.boost_hertz or 0.0) / 1e6, machine.get(f"throughput.{dtype}")
     modelled: dict[str, tuple[float, float | None, str]] = {
-        "operations": (rates.flops * machine.sms, peak.at_mhz if peak else None, f"{SUSTAINED_FLOPS:.0%} of the peak"),
-        "l2": (rates.lines * LINE_BYTES, clock, f"{L2_BYTES_PER_CLOCK:g} bytes per clock and SM"),
+        "operations": (
+            rates.flops * machine.sms / fastest,
+            peak.at_mhz if peak else None,
+            f"{SUSTAINED_FLOPS / fastest:.0%} of the peak",
+        ),
+        "l2": (rates.lines * LINE_BYTES / fastest, clock, f"{L2_BYTES_PER_CLOCK / fastest:.1f} bytes per clock and SM"),
     }
     for name, (a_nanosecond, at_mhz, note) in modelled.items():
         known = result[name]

@@ -37,9 +37,10 @@ from pebble.errors import InputError
 from pebble.models.caches import CacheCounts, parse_policy
 from pebble.schedules.gemm import PARTIALS
 from pebble.simulation import KernelConfig
-from pebble.timing.modelled import ModelledTime, Use, Wave, ends, in_turn, throttled_seconds, time_of_waves
-from pebble.timing.sample import Sample, block_steps, passed, sampled, step_lines
-from pebble.timing.slots import flagged, makespan, without_barriers
+from pebble.timing.modelled import ModelledTime, Use, Wave, ends, throttled_seconds, time_of_waves
+from pebble.timing.sample import Sample, block_steps, passed, sampled
+from pebble.timing.slots import Rest, flagged, makespan, rest_of, without_barriers
+from pebble.timing.steps import step_of
 from pebble.timing.sustained import Rates
 from pebble.traces import LINE_BYTES
 from pebble.traces.layout import Index
@@ -137,7 +138,7 @@ def _with_pipes(
     sectors, sums = program.layout.tile_sectors(), np.zeros(4)
     for group in program.groups:
         for phase in group.phases:
-            step, blocks = _step(phase, sectors, rates, config), block_steps(phase)
+            step, blocks = step_of(phase, sectors, rates, config), block_steps(phase)
             steps, exps = float(blocks.sum()), float(blocks.sum()) * phase.exps + phase.activations * len(blocks)
             promoted = 0.0 if phase.exps else rates.promoted(phase.flops, config.tile.bk)
             shared = steps * (step.shared - promoted)
@@ -150,64 +151,33 @@ def _with_pipes(
     return replace(time, counts=counts, simulated_share=share, pipes=pipes, slots=slots)
 
 
-class _Step(NamedTuple):
-    """What one step of one block needs by itself, in nanoseconds, and the lines that it loads from L2.
-
-    ``wait`` is what it waits while others compute; ``l2`` is at the SM's own port, ``loaded`` while all SMs load.
-    """
-
-    compute: float
-    wait: float
-    shared: float
-    l2: float
-    loaded: float
-    lines: float
-
-    def at_once(self, blocks: int) -> tuple[float, float, float]:
-        """Of so many blocks that share an SM."""
-        return in_turn(blocks, self.compute, self.wait), blocks * self.shared, blocks * self.l2
-
-    def chain(self, blocks: int, stages: int, latency: float, least: float) -> float:
-        """The least time of a step whose buffers are used again after so many steps."""
-        compute, shared, _ = self.at_once(blocks)
-        return max(least, (latency + blocks * self.loaded + max(compute, shared)) / stages)
-
-
-def _step(phase: Phase, sectors: Index, rates: Rates, config: KernelConfig) -> _Step:
-    lines, shared = step_lines(phase, sectors), phase.shared_bytes
-    if phase.paired_bytes and rates.exported:  # two tiles share what they read first, that of A
-        lines, shared = lines - step_lines(phase, sectors, 1) / 2, phase.paired_bytes
-    compute, wait = rates.compute(phase.flops, phase.exps, phase.overlapped)
-    promoted = 0.0 if phase.exps else rates.promoted(phase.flops, config.tile.bk)
-    # what comes from another SM enters by the same port as what comes from L2
-    copied = phase.copied_bytes / rates.copies if phase.copied_bytes else 0.0
-    port, loaded = lines / rates.port + copied, lines / min(rates.port, rates.lines / config.sms) + copied
-    return _Step(compute + promoted, wait, shared / rates.shared + promoted, port, loaded, lines)
-
-
 def _in_waves(
     program: Program, config: KernelConfig, rates: Rates, total: float, of_waves: list[float] | None
 ) -> ModelledTime:
     (group,) = program.groups
     sms, sectors = min(config.sms, group.wave_blocks), program.layout.tile_sectors()
-    every = sum(float(block_steps(phase).sum()) * _step(phase, sectors, rates, config).lines for phase in group.phases)
+    every = sum(
+        float(block_steps(phase).sum()) * step_of(phase, sectors, rates, config).lines for phase in group.phases
+    )
     waves: list[Wave] = []
-    l2_lines = 0.0
+    l2_lines, launches = 0.0, 1
     for phase in group.phases:
-        counts, step = block_steps(phase), _step(phase, sectors, rates, config)
+        counts, step = block_steps(phase), step_of(phase, sectors, rates, config)
         around = rates.hit * (1 + (phase.prologue is not None)) + rates.drain
+        rest = rest_of(phase, counts, config, group.wave_blocks, rates.exported)
+        launches += rest.launches
         for start in range(0, len(counts), group.wave_blocks):
             steps = counts[start : start + group.wave_blocks]
             loads = float(steps.sum()) * step.lines
             lines = total * loads / every
             if of_waves is not None:
                 lines = of_waves[len(waves)] + (0 if waves else of_waves[-1])
-            together = ceil_div(len(steps), sms)
+            together, share = ceil_div(len(steps), sms), rest.share if start >= rest.first else 1.0
             busiest = float(np.bincount(np.arange(len(steps)) % sms, steps).max(initial=0))
             latency = rates.hit + rates.miss * min(1.0, lines / max(1.0, loads))
-            chain = float(steps.max(initial=0)) * step.chain(together, config.stages, latency, rates.step)
+            chain = share * float(steps.max(initial=0)) * step.chain(together, config.stages, latency, rates.step)
             ended = around + together * phase.activations / rates.exps
-            compute, shared, port = (busiest / together * need for need in step.at_once(together))
+            compute, shared, port = (share * busiest / together * need for need in step.at_once(together))
             needs = (compute, shared, max(port, loads / rates.lines), lines / rates.dram_lines, chain, ended)
             waves.append(Wave(len(steps), *(need / 1e9 for need in needs)))
             l2_lines += loads
@@ -219,7 +189,7 @@ def _in_waves(
         last = flagged(group, took)
         idle = (last - sum(float(each.sum()) for each in took) / group.wave_blocks) / 1e9
         waves = without_barriers(waves, last)
-    launch = rates.launch / 1e9
+    launch = launches * rates.launch / 1e9
     seconds = sum(wave.seconds for wave in waves) + launch
     throttled = throttled_seconds(program.flops, config.sms, rates, seconds)
     time = time_of_waves(waves, launch, round(total) * LINE_BYTES, round(l2_lines) * LINE_BYTES, throttled)
@@ -230,7 +200,7 @@ def _took(program: Program, config: KernelConfig, rates: Rates, missed: float) -
     """Nanoseconds of each block of each phase while its SM is full."""
     (group,), together, results = program.groups, config.blocks_per_sm, []
     for phase in group.phases:
-        step = _step(phase, program.layout.tile_sectors(), rates, config)
+        step = step_of(phase, program.layout.tile_sectors(), rates, config)
         pace = max(
             *step.at_once(together), step.chain(together, config.stages, rates.hit + rates.miss * missed, rates.step)
         )
@@ -245,7 +215,13 @@ def _free(
     program: Program, config: KernelConfig, rates: Rates, of_groups: NDArray[np.floating[Any]]
 ) -> ModelledTime:  # fmt: skip
     sectors, total = program.layout.tile_sectors(), float(of_groups.sum())
-    launch, ended, uses = rates.launch * len(program.groups), list[float](), list[Use]()
+    alone = rates.exported and len(program.groups) == 1
+    rests = [
+        [rest_of(phase, block_steps(phase), config, group.wave_blocks, alone) for phase in group.phases]
+        for group in program.groups
+    ]
+    launches = len(rests) + sum(rest.launches for each in rests for rest in each)
+    launch, ended, uses = rates.launch * launches, list[float](), list[Use]()
     needs, around, l2_lines, core = np.zeros(4), 0.0, 0.0, 0.0
     slots = sum(group.wave_blocks for group in program.groups)
     finished: list[list[float]] = []  # of each group its phases; those of the second may wait for the first's
@@ -253,12 +229,12 @@ def _free(
         dram = float(of_groups[number])
         steps = [
             (
-                (counts := block_steps(phase)) + (counts > 0) * (phase.masked_steps if rates.exported else 0),
-                _step(phase, sectors, rates, config),
+                _taken(phase, rest, rates),
+                step_of(phase, sectors, rates, config),
                 rates.hit * (1 + (phase.prologue is not None)) + rates.drain,
                 phase.activations / rates.exps,
             )
-            for phase in group.phases
+            for phase, rest in zip(group.phases, rests[number], strict=True)
         ]
         loads = sum(
             float(block_steps(phase).sum()) * step.lines
@@ -295,6 +271,13 @@ def _free(
     return _time_of(program, config, rates, needed, ended)
 
 
+def _taken(phase: Phase, rest: Rest, rates: Rates) -> NDArray[np.floating[Any]]:
+    """Steps that each block takes as long as: more where a mask crosses it, fewer where it is cut."""
+    counts = block_steps(phase)
+    taken = counts + (counts > 0) * (phase.masked_steps if rates.exported else 0.0)
+    return np.where(np.arange(len(counts)) < rest.first, taken, taken * rest.share)
+
+
 def _by_clock(
     program: Program, config: KernelConfig, rates: Rates, total: float, counted: CacheCounts | None
 ) -> ModelledTime:
@@ -306,7 +289,7 @@ def _by_clock(
     needs, around, l2_lines, ended = np.zeros(4), 0.0, 0.0, 0.0
     added = 0.0 if len(program.clocks) == 1 else _added_lines(program, counted, total)
     for number, (phase, clock) in enumerate(zip(group.phases, program.clocks, strict=True)):
-        counts, step = block_steps(phase), _step(phase, sectors, rates, config)
+        counts, step = block_steps(phase), step_of(phase, sectors, rates, config)
         parts = _part_lines(program, phase, sectors)
         loads = float(counts.sum()) * step.lines + float(parts.sum())
         dram = added if number else total - added
@@ -382,7 +365,7 @@ def _time_of(
     )
 
 
-def _crowded(counts: NDArray[np.int64], slots: int, sms: int) -> list[tuple[NDArray[np.int64], int]]:
+def _crowded(counts: NDArray[np.floating[Any]], slots: int, sms: int) -> list[tuple[NDArray[np.floating[Any]], int]]:
     """Blocks by how many share an SM while they run: at most as many as fit; of a second and last wave fewer."""
     first = counts[:slots] if len(counts) < 2 * slots else counts
     rest = counts[len(first) :]

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from copy import copy
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any, ClassVar, NamedTuple
+from typing import Any, ClassVar, Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,6 +19,7 @@ from pebble.traces.jit import jit
 from pebble.traces.layout import Index, Layout, Strided
 
 Flags = bool | NDArray[np.bool_]
+CutRest = Literal["", "k", "columns"]  # nothing; k, or columns where that saves too little; columns alone
 
 
 @dataclass(frozen=True)
@@ -250,6 +251,8 @@ class Phase:
         As so many steps more a block that runs free takes where exponentials overlap and a mask crosses its tiles.
     paired_bytes : int
         As ``shared_bytes``, of a tile in an exported file that takes two side by side as one; 0 where none does.
+    cut_rest : str
+        What an exported file cuts of tiles that fill no round: `pebble.schedules.last_round`.
     activations : int
         Values of a block that go through an activation after its last step.
     rows : ndarray of int, optional
@@ -270,6 +273,7 @@ class Phase:
     overlapped: bool = False
     masked_steps: int = 0
     paired_bytes: int = 0
+    cut_rest: CutRest = ""
     activations: int = 0
     rows: Index | None = None
     reads: int = -1

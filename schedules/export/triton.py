@@ -19,6 +19,7 @@ import numpy as np
 
 from pebble.errors import InputError
 from pebble.schedules.export.cuda import SLOT_COLUMNS, slots_of, statement
+from pebble.schedules.last_round import NARROWEST, WORTH
 from pebble.schedules.tables.registry import KERNELS
 from pebble.schedules.tables.table import TileTable
 from pebble.schedules.tile import joins_tiles
@@ -26,7 +27,6 @@ from pebble.schedules.tile import joins_tiles
 TEMPLATES = Path(__file__).parent / "templates"
 TORCH_TYPES = {"bf16": "bfloat16", "fp16": "float16", "fp32": "float32"}
 _PART_BYTES = 32 * 1024  # of a result in shared memory, beside the stages
-_NARROWEST = 64  # columns of a tile of a product's last round
 WARP_GROUPS_FROM = 128 * 128  # values of a tile that keep two groups of four warps busy
 # each before what it imports
 MODULES = (
@@ -105,9 +105,9 @@ def triton_source(table: TileTable) -> str:
 def build(table: TileTable) -> dict[str, object]:
     """Stages, warps, and the parts in which a tile of the result is stored, as the tile asks for them.
 
-    ``piece``: the fewest steps of k into which a tile of a product's last round may be cut. ``widths``: the narrowest
-    tile that it may be cut into where its k is not, and the widest into which two may be joined: where a gated FFN's
-    up product has two sums in registers, its down product has one.
+    ``piece``: the fewest steps of k into which a tile of a product's last round may be cut; ``worth``: how many that
+    must save. ``widths``: the narrowest tile that it may be cut into where its k is not, and the widest into which two
+    may be joined: where a gated FFN's up product has two sums in registers, its down product has one.
     """
     workload, (bm, bn, _) = table.workload, sides(table)
     adds = bool(np.any(table.column("adds"))) or any(operand.read and operand.written for operand in workload.operands)
@@ -117,7 +117,7 @@ def build(table: TileTable) -> dict[str, object]:
     joined = joins_tiles(KERNELS[workload.family].up_sums(workload), bm, bn)
     return {
         "stages": table.launch.stages, "warps": warps, "parts": 1 << (parts - 1).bit_length(), "width": bn,
-        "widths": (min(bn, _NARROWEST), 2 * bn if joined else bn), "piece": _LEAST_PIECE,
+        "widths": (min(bn, NARROWEST), 2 * bn if joined else bn), "piece": _LEAST_PIECE, "worth": WORTH,
     }  # fmt: skip
 
 

@@ -321,7 +321,7 @@ def test_a_large_result_is_stored_in_parts_that_fit_beside_four_stages() -> None
         table = named_table(workload, parse_order("row"), Launch(TileShape(128, 256, 64), 5, 1, 4))
         return dict(constants(table)["BUILD"])
 
-    plain = {"stages": 4, "warps": 8, "parts": 2, "width": 256, "widths": (64, 256), "piece": 8}
+    plain = {"stages": 4, "warps": 8, "parts": 2, "width": 256, "widths": (64, 256), "piece": 8, "worth": 28}
     assert build(Gemm(256, 512, 64)) == plain
     assert build(Gemm(256, 512, 64, out_dtype="fp32"))["parts"] == 4
     assert build(Gemm(256, 512, 64, accumulate=True))["parts"] == 4

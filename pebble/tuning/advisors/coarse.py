@@ -18,6 +18,7 @@ from pebble.families.family import KernelFamily
 from pebble.families.spaces.candidate import Candidate, estimated_traffic, program_of
 from pebble.schedules.execution import FREE
 from pebble.schedules.kernel import Work
+from pebble.schedules.last_round import LastRound, last_round
 from pebble.schedules.tables.registry import KERNELS
 from pebble.schedules.tile import TileShape
 from pebble.simulation import Traffic
@@ -29,6 +30,7 @@ from pebble.units import ceil_div
 from pebble.workloads.workload import Workload
 
 _SAMPLED_WAVES = 3  # in which who shares what is looked at
+_L2_BYTES = 50 << 20  # of the chips for which files are exported that cut their last round
 
 
 def step_ns(launch: Work, rates: Rates, sms: int, together: int = 1) -> tuple[float, float]:
@@ -43,8 +45,9 @@ def coarse_seconds(
 ) -> float:  # fmt: skip
     """About the least time that a kernel takes: as if it moved the compulsory bytes, and nobody waited for them."""
     work = KERNELS[workload.family].work(workload, tile)
-    alike = _waves(work, workload.compulsory_bytes / LINE_BYTES, 0.0, stages, sms, blocks_per_sm, rates)
-    return sum(count * wave.seconds for wave, count in alike) + rates.launch / 1e9
+    alike = _waves(work, workload.compulsory_bytes / LINE_BYTES, 0.0, tile, stages, sms, blocks_per_sm, rates)
+    launches = _launches(work, tile, sms * blocks_per_sm, rates)
+    return sum(count * wave.seconds for wave, count in alike) + launches * rates.launch / 1e9
 
 
 def coarse_time(
@@ -64,16 +67,24 @@ def coarse_time(
     rates = rates if moves is None else rates.with_writes(moves.counts.written_share)
     work = KERNELS[workload.family].work(workload, tile)
     lines = (workload.compulsory_bytes if moves is None else moves.dram_bytes) / LINE_BYTES
-    alike = _waves(work, lines, 0.0 if moves is None else lines, stages, sms, blocks_per_sm, rates)
+    alike = _waves(work, lines, 0.0 if moves is None else lines, tile, stages, sms, blocks_per_sm, rates)
     waves = [wave for wave, count in alike for _ in range(count)]
     if moves is not None and len(moves.counts.read_misses_of_waves) == len(waves):
         waves = _with_misses(waves, moves, rates)
     traffic, loaded = round(lines) * LINE_BYTES, sum(launch.bytes for launch in work)
-    return time_of_waves(waves, rates.launch / 1e9, traffic, loaded)
+    launches = _launches(work, tile, sms * blocks_per_sm, rates)
+    return time_of_waves(waves, launches * rates.launch / 1e9, traffic, loaded)
 
 
 def _waves(
-    work: Sequence[Work], lines: float, waited: float, stages: int, sms: int, blocks_per_sm: int, rates: Rates
+    work: Sequence[Work],
+    lines: float,
+    waited: float,
+    tile: TileShape,
+    stages: int,
+    sms: int,
+    blocks_per_sm: int,
+    rates: Rates,
 ) -> Iterator[tuple[Wave, int]]:
     """The waves of each launch, and how many are alike; ``lines`` from DRAM, for ``waited`` of which a block waits."""
     operations = [launch.blocks * launch.steps * launch.step_flops for launch in work]
@@ -82,17 +93,31 @@ def _waves(
         dram = lines * share / sum(operations) / launch.blocks / rates.dram_lines
         missed = waited * share / sum(operations) / (launch.bytes / LINE_BYTES)
         latency = rates.hit + rates.miss * min(1.0, missed)
-        for running, count in ((sms * blocks_per_sm, full), (last, int(last > 0))):
+        rest = _last_round(launch, tile, sms * blocks_per_sm, rates)
+        for running, count, taken in ((sms * blocks_per_sm, full, 1.0), (last, int(last > 0), rest.share)):
             if not count:
                 continue
             busiest = ceil_div(running, sms)
             step, load = step_ns(launch, rates, sms, busiest)
-            chain = launch.steps * max(rates.step, (latency + busiest * (step + load)) / stages)
+            chain = taken * launch.steps * max(rates.step, (latency + busiest * (step + load)) / stages)
             needs = (
-                busiest * launch.steps * step, 0.0, launch.steps * load * running / sms, dram * running, chain,
+                taken * busiest * launch.steps * step, 0.0, launch.steps * load * running / sms, dram * running, chain,
                 rates.hit + rates.drain + busiest * launch.activations / rates.exps,
             )  # fmt: skip
             yield Wave(running, *(need / 1e9 for need in needs)), count
+
+
+def _launches(work: Sequence[Work], tile: TileShape, slots: int, rates: Rates) -> int:
+    """Of the whole kernel: one, and one more for each last round that is a launch of its own."""
+    return 1 + sum(_last_round(launch, tile, slots, rates).launches for launch in work)
+
+
+def _last_round(launch: Work, tile: TileShape, slots: int, rates: Rates) -> LastRound:
+    """What the last round takes of whole tiles, those in it side by side."""
+    if not rates.exported:
+        return LastRound()
+    apart, held = 2 * math.sqrt(launch.blocks % slots), _L2_BYTES // (tile.bk * (tile.bm + tile.bn))
+    return last_round(launch.cut_rest, launch.blocks, launch.steps, slots, tile, apart, held)
 
 
 def _with_misses(waves: list[Wave], moves: Traffic, rates: Rates) -> list[Wave]:

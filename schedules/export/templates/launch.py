@@ -20,7 +20,6 @@ HOWS = {
 }
 FASTEST = "free"  # of these, by sustained time
 POLLS = 512  # of a block that waits under `even`: waiting is for the cache's sake, so it ends in any case
-WORTH = 28  # steps of k that a piece's way through memory takes
 
 
 def unpacked(text, columns):
@@ -215,7 +214,7 @@ class Waves:
         build = build._replace(TMA=has_copy_engine(), POLLS=0 if self.how == "waves" else POLLS)
         if self.how != "waves" and self.build.get("piece") and not build.GATED:
             tile_bytes = 2 * (build.BM + bn) // 2 * build.BK  # of one step, of a row's or a column's on the mean
-            slots, rest = with_rest(slots, self.programs, WORTH, second_level() // tile_bytes)
+            slots, rest = with_rest(slots, self.programs, self.build["worth"], second_level() // tile_bytes)
         shares = [(slots, 1)]
         if self.how != "waves" and not len(rest):
             shares = with_narrow_rest(slots, self.programs, bn // self.build["widths"][0])
