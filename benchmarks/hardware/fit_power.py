@@ -38,7 +38,6 @@ from predict import summary  # noqa: E402
 from pebble.simulation.merging import Requested  # noqa: E402
 from pebble.timing.modelled import ModelledTime  # noqa: E402
 from pebble.timing.power import (  # noqa: E402
-    AFTER_A_PAUSE,
     BLOCK_A_TILE,
     Power,
     Sustained,
@@ -46,7 +45,7 @@ from pebble.timing.power import (  # noqa: E402
     power_of,
     sustained,
 )
-from pebble.timing.sustained import sustained_rates  # noqa: E402
+from pebble.timing.sustained import AFTER_A_PAUSE, sustained_rates  # noqa: E402
 from pebble.timing.waves import modelled_time  # noqa: E402
 
 FILES = {"persistent": HERE / "power/h200_sustained.csv", "block-a-tile": HERE / "power/h200_group_m.csv"}

@@ -42,7 +42,7 @@ _NO_OVERLAP = "exponentials are timed after products; fa2 and fa3 differ by the 
 
 
 CUT = (
-    "where k is cut, times are less sure: of 40 single launches on an H200 25 are within 10 % "
+    "where k is cut, times are less sure: of 40 single launches on an H200 26 are within 10 % "
     "(benchmarks/hardware/split_k.py)"
 )
 _SUSTAINED = (

@@ -139,7 +139,8 @@ def test_the_page_has_what_blind_advice_was_worth(script: ModuleType) -> None:
         (line,) = (line for line in page.splitlines() if line.startswith(f"| {number} |"))
         near = [sum(abs(ratio - 1) <= 0.05 for ratio in ratios) for ratios in (times, moved)]
         off = f"{max(abs(ratio - 1) for ratio in moved):.0%}".replace("%", " %")
-        medians = [f"{statistics.median(library[chip]):.3f}" for chip in ("h200-sxm-141gb", "h100-sxm5-80gb")]
+        chips = [chip for chip in ("h200-sxm-141gb", "h100-sxm5-80gb") if chip in library]
+        medians = [f"{statistics.median(library[chip]):.3f}" for chip in chips]
         assert line.split(" | ")[2:] == [
             f"{min(times):.3f} to {max(times):.3f}",
             f"{near[0]} of {len(times)}",
@@ -259,7 +260,7 @@ def test_the_page_says_what_small_products_lose() -> None:
         said.append(1e3 * timed.to_dict()["schedules"][0]["modelled_ms"] / took)
     few, two = (f"{min(each):.2f} to {max(each):.2f}" for each in spans.values())
     assert f"a file takes {two} times cuBLAS's single launch, with one or one and a half {few}" in page
-    assert f"`time` says up to {max(said):.2f} times" in page
+    assert f"`time` says {min(said):.2f} to {max(said):.2f} of what such a file takes once" in page
 
 
 @pytest.mark.slow
@@ -277,12 +278,15 @@ def test_blind_orders_say_what_is_written_down(script: ModuleType, capsys: pytes
     printed = capsys.readouterr().out
     assert printed == (HARDWARE / "predicted" / "blind_orders.txt").read_text()
     page = " ".join((HARDWARE / "README.md").read_text().split())
-    for said in ("51 are within 5 %", "54 within 10 %", "| H200 | 28 | 26, 28 |", "| H100 | 28 | 25, 26 |"):
+    rows = ("| H200, 1 | 28 | 26, 28 |", "| H100, 1 | 28 | 25, 26 |", "| H200, 2 | 36 | 36, 36 | 32, 36 | 57 of 57 |")
+    for said in ("51 are within 5 %", "54 within 10 %", *rows):
         assert said in page
     sustained = [line[line.index("within") :] for line in printed.splitlines() if "sustained_ms" in line]
-    assert sustained[:2] == ["within 5 % 26, within 10 % 28 of 28", "within 5 % 25, within 10 % 26 of 28"]
-    told = script.read("orders_predicted.csv")
-    for key, row in list(told.items())[:2]:
+    near = ["within 5 % 26, within 10 % 28 of 28", "within 5 % 25, within 10 % 26 of 28"]
+    assert [*sustained[:2], sustained[3]] == [*near, "within 5 % 36, within 10 % 36 of 36"]
+    assert "57 ranked right; the one ranked first costs 0.1% on the mean, 0.8% at worst" in printed
+    told, newest = script.read("orders_predicted.csv"), {tuple(map(str, shape)) for shape in script.ROUNDS[-1]}
+    for key, row in [item for item in told.items() if item[0][2:5] in newest][:2]:
         sku, make, *sizes, tile, order = key
         again = script.predict(sku, make, tuple(int(size) for size in sizes), tile, order)
         assert {name: float(again[name]) for name in script.VALUES} == pytest.approx(
