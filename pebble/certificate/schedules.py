@@ -14,6 +14,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from .corner import Corner, read_turn
+from .head_groups import check_head_groups
 from .reading import RefusedError, array, equal, fields, flag, integer, tagged
 from .statement import (
     ALIKE,
@@ -35,6 +36,7 @@ from .upper_conv import check_conv
 
 _PRODUCTS = {"blocks": check_gemm, "banded": check_banded, "apart": check_remainder}
 TOKEN_BANDS = "token bands"
+HEAD_GROUPS = "head groups"
 _WITHOUT_SCHEDULES = (GEMM_BACKWARD, FFN_BACKWARD, ATTENTION_BACKWARD, SCALED, SCALED_FFN)
 TOKEN_GROUPS = "token groups"
 MAX_TOKEN_GROUPS = 16
@@ -72,7 +74,8 @@ def check_upper(workload: Workload, claim: dict[str, Any], at: str) -> str:
 def check_upper_bytes(workload: Workload, claim: dict[str, Any], at: str) -> str:
     """Check one claim of an upper bound for a memory of bytes and say it in a sentence."""
     fields(claim, at, ("claim", "widths_bytes", "capacity_bytes", "bytes", "schedule"))
-    if workload.pieces and (type(claim["schedule"]) is not dict or claim["schedule"].get("kind") != TOKEN_BANDS):
+    kinds = (TOKEN_BANDS, HEAD_GROUPS)
+    if workload.pieces and (type(claim["schedule"]) is not dict or claim["schedule"].get("kind") not in kinds):
         raise RefusedError(f"{at}.schedule", f"no such schedule in bytes of a {workload.family} is defined here")
     widths = read_widths(workload, claim["widths_bytes"], f"{at}.widths_bytes")
     capacity = integer(claim["capacity_bytes"], f"{at}.capacity_bytes", 3)
@@ -113,8 +116,16 @@ def traffic_of(workload: Workload, memory: Memory, schedule: Any, at: str) -> Sc
     if workload.family == "conv2d":
         return _convolution(workload, memory, schedule, at)
     if workload.pieces:
-        kinds = ("parts", TOKEN_BANDS) if workload.family == "layer" else ("parts",)
-        if tagged(schedule, at, "kind", kinds) == TOKEN_BANDS:
+        kinds = ("parts", TOKEN_BANDS, HEAD_GROUPS) if workload.family == "layer" else ("parts",)
+        kind = tagged(schedule, at, "kind", kinds)
+        if kind == HEAD_GROUPS:
+
+            def of_part(number: int, spec: Any, where: str) -> ScheduleTraffic:
+                own = memory if number + 1 == len(workload.pieces) else memory.handing_on
+                return traffic_of(workload.pieces[number].workload, own, spec, where)
+
+            return check_head_groups(workload, memory.size, memory.widths, schedule, at, of_part)
+        if kind == TOKEN_BANDS:
             bands = check_token_bands(workload, memory.size, memory.widths, schedule, at)
             if "ffn" not in schedule:
                 return bands

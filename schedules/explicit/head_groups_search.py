@@ -1,0 +1,102 @@
+"""Search for groups of heads, and for what stays between them, the projection and the FFN."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import replace
+
+from pebble.schedules.explicit.fused import FusedSchedule
+from pebble.schedules.explicit.head_groups import HeadGroups, Kernels, LastBands, Projection, Then
+from pebble.units import ceil_div
+from pebble.workloads import TransformerLayer
+from pebble.workloads.widths import FastMemory
+
+_MORE_BANDS = 3  # than the fewest that fit, by which more columns stay
+
+
+def best_head_groups(
+    layer: TransformerLayer, memory: FastMemory, kernels: Kernels | None, ffns: Iterable[FusedSchedule], below: float
+) -> HeadGroups | None:
+    """The one that moves least, of fewer bytes than ``below``; None where there is none.
+
+    Parameters
+    ----------
+    layer : TransformerLayer
+    memory : FastMemory
+    kernels : Kernels, optional
+        Projection and FFN by themselves.
+    ffns : iterable of FusedSchedule
+        FFNs of all tokens, to which rows may be handed.
+    below : float
+        Bytes that another schedule moves.
+
+    Notes
+    -----
+    Cost: O(sqrt(kv_heads) log(tokens)) evaluations for each of about ten ways to go on.
+    """
+    best: HeadGroups | None = None
+    handed = (way for ffn in ffns if (way := _handing(layer, memory, ffn)))
+    ways: tuple[Then, ...] = (*([] if kernels is None else [kernels]), *handed, *_last_bands(layer, memory))
+    for then in ways:
+        for groups in sorted({ceil_div(layer.kv_heads, times) for times in range(1, layer.kv_heads + 1)}):
+            bare = HeadGroups(layer, groups, 0, 0, then, memory)
+            least = replace(bare, rows_stay=layer.tokens, columns_stay=_columns(bare))
+            if least.bytes >= below or not bare.fits:
+                continue
+            found = min(_staying(bare), key=lambda schedule: (schedule.bytes, schedule.elements))
+            if found.bytes < below:
+                best, below = found, found.bytes
+    return best
+
+
+def _columns(schedule: HeadGroups) -> int:
+    """Of the heads' outputs that may stay, if they fit."""
+    return 0 if isinstance(schedule.then, Kernels) else schedule.layer.projection.k
+
+
+def _staying(bare: HeadGroups) -> Iterator[HeadGroups]:
+    """All, half or none of the columns of outputs that fit; beside them rows of X, and columns in what is left."""
+    every = _columns(bare)
+    most = _most(bare.keeping_columns, every)
+    for columns in {0, most // 2, most}:
+        some = bare.keeping_columns(columns)
+        if bare.times > 1:
+            some = some.keeping_rows(_most(some.keeping_rows, bare.layer.tokens))
+        yield some.keeping_columns(_most(some.keeping_columns, every))
+
+
+def _handing(layer: TransformerLayer, memory: FastMemory, ffn: FusedSchedule) -> Projection | None:
+    """As many rows as its first panel has and as fit beside the weights; None where none do."""
+
+    def fits(handed: int) -> bool:
+        return all(Projection(ffn, handed).peak(layer, 0, of) <= size for size, of in memory.limits)
+
+    return Projection(ffn, _largest(fits, min(ffn.first_rows, layer.tokens))) if fits(0) else None
+
+
+def _last_bands(layer: TransformerLayer, memory: FastMemory) -> Iterator[LastBands]:
+    """Bands of one token whose weights stay; and the fewest bands that fit, and some more."""
+
+    def fits(bands: LastBands) -> bool:
+        return all(bands.peak(layer, 0, of) <= size for size, of in memory.limits)
+
+    if fits(one := LastBands(1, True)):
+        yield one
+    if fits(LastBands(1, False)):
+        fewest = ceil_div(layer.tokens, _largest(lambda rows: fits(LastBands(max(1, rows), False)), layer.tokens))
+        for count in range(fewest, min(fewest + _MORE_BANDS, layer.tokens) + 1):
+            yield LastBands(ceil_div(layer.tokens, count), False)
+
+
+def _most(of: Callable[[int], HeadGroups], high: int) -> int:
+    """The largest number of what may stay with which it fits; 0 does."""
+    return _largest(lambda number: of(number).fits, high)
+
+
+def _largest(fits: Callable[[int], bool], high: int) -> int:
+    """The largest number that fits, where 0 does and less than what fits fits as well."""
+    low = 0
+    while low < high:
+        middle = (low + high + 1) // 2
+        low, high = (middle, high) if fits(middle) else (low, middle - 1)
+    return low
