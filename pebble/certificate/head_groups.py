@@ -1,11 +1,18 @@
 """Schedules of a layer by groups of heads, from X to the heads' outputs; then projection and FFN.
 
-``groups`` groups of heads that share K and V go together, the last ones may be fewer. Their weights are held while the
-tokens pass: a row of X, value by value where it is not held, makes Q, K and V of that token; its K and V stay until all
-tokens have passed, its queries attend, head by head, to the K and V that are there. The values of a query give way to
-those of its output; beside it are held a score, a partial sum for each column of the output, and three values of state.
-Outputs are stored, but for the last ``columns_stay`` of all heads, which stay. The first ``rows_stay`` rows of X are
-loaded once and stay until the last groups have used them, each row; all others come again for every groups of heads.
+A group are the heads that share K and V. From X to the outputs either
+
+- ``groups`` and ``rows_stay``: so many groups go together, the last ones may be fewer. Their weights are held while the
+  tokens pass: a row of X, value by value where it is not held, makes Q, K and V of that token; its K and V stay until
+  all tokens have passed, its queries attend to the K and V that are there. The first ``rows_stay`` rows of X are loaded
+  once and stay until the last groups have used them, each row; all others come again for every groups. Or
+- ``tokens_held`` and ``tokens_kept``: a band of rows of X is held. For each group its K and V are computed, a column at
+  a time, then K and V of tokens before it come, then for each head its Q is computed and attends. Each weight that
+  comes is used for all rows and dropped. K and V of the first ``tokens_kept`` tokens stay until the last band, those of
+  others are stored when the group is through and loaded by every later band.
+
+The values of a query give way to those of its output; beside it are held a score, a partial sum for each column of the
+output, and three values of state. Outputs are stored, but for the last ``columns_stay`` of all heads, which stay.
 
 Then one of these, where what stays of the outputs is not loaded:
 
@@ -28,34 +35,70 @@ from .statement import ClaimedWidths, Workload
 from .upper import ScheduleTraffic, fits
 
 OfPart = Callable[[int, Any, str], ScheduleTraffic]  #: what a schedule of a kernel moves: its number, spec, and place
-_OTHER_WAYS = ({"o", "mlp"}, {"handed", "mlp"}, {"rows", "weights_stay"})
+_FRONTS = ({"groups", "rows_stay"}, {"tokens_held", "tokens_kept"})
+_THEN = ({"o", "mlp"}, {"handed", "mlp"}, {"rows", "weights_stay"})
 
 
 def check_head_groups(
     layer: Workload, capacity: int, widths: ClaimedWidths, spec: dict[str, Any], at: str, of_part: OfPart
 ) -> ScheduleTraffic:
     """Traffic and room of all of it."""
-    ways = [way for way in _OTHER_WAYS if way <= spec.keys()]
-    if len(ways) != 1:
-        raise RefusedError(at, "expected o and mlp, or handed and mlp, or rows and weights_stay")
-    fields(spec, at, ("kind", "groups", "rows_stay", "columns_stay", *sorted(ways[0])))
-    tokens, d, _, heads, groups, key, value = layer.size.values()
-    inner, n = heads * value, heads * key + groups * (key + value)
+    wanted = [*_one_of(_FRONTS, spec, at), *_one_of(_THEN, spec, at)]
+    fields(spec, at, ("kind", "columns_stay", *wanted))
+    inner = layer.size["heads"] * layer.size["value_dim"]
     columns = integer(spec["columns_stay"], f"{at}.columns_stay", 0, 0 if "o" in spec else inner)
+    front = (_weights_held if "groups" in spec else _tokens_held)(layer, widths, columns, spec, at)
+    front.stores["attention.O"] = layer.size["tokens"] * (inner - columns)
+    then = _kernels if "o" in spec else _handing if "handed" in spec else _bands
+    whole = front.and_then(then(layer, widths, columns, spec, at, of_part))
+    fits(whole.peak, capacity, widths, at)
+    return whole
+
+
+def _one_of(ways: tuple[set[str], ...], spec: dict[str, Any], at: str) -> list[str]:
+    """The names of the one way that is told."""
+    told = [sorted(way) for way in ways if way <= spec.keys()]
+    if len(told) != 1:
+        raise RefusedError(at, "expected one of " + ", or ".join(" and ".join(sorted(way)) for way in ways))
+    return told[0]
+
+
+def _weights_held(layer: Workload, of: ClaimedWidths, columns: int, spec: dict[str, Any], at: str) -> ScheduleTraffic:
+    """Some groups after others, all tokens passing each time."""
+    tokens, d, _, heads, groups, key, value = layer.size.values()
     together = integer(spec["groups"], f"{at}.groups", 1, groups)
     rows = integer(spec["rows_stay"], f"{at}.rows_stay", 0, tokens)
-    fits(_from_x(layer, widths, together, rows, columns), capacity, widths, at)
-    passes = -(-groups // together)
-    front = ScheduleTraffic(
-        {"qkv.A": d * (passes * tokens - (passes - 1) * rows), "qkv.B": d * n},
-        {"attention.O": tokens * (inner - columns)},
-        0,
-    )
-    then = _kernels if "o" in spec else _handing if "handed" in spec else _bands
-    rest = then(layer, widths, columns, spec, at, of_part)
-    fits(rest.peak, capacity, widths, at)
-    whole = front.and_then(rest)
-    return replace(whole, peak=max(rest.peak, _from_x(layer, widths, together, rows, columns)))
+    times, n = -(-groups // together), heads * key + groups * (key + value)
+    loads = {"qkv.A": d * (times * tokens - (times - 1) * rows), "qkv.B": d * n}
+    return ScheduleTraffic(loads, {}, _from_x(layer, of, together, rows, columns))
+
+
+def _tokens_held(layer: Workload, of: ClaimedWidths, columns: int, spec: dict[str, Any], at: str) -> ScheduleTraffic:
+    """Bands of tokens; what stays of a band, of outputs and of keys and values, counts from its start."""
+    tokens, d, _, heads, groups, key, value = layer.size.values()
+    held = integer(spec["tokens_held"], f"{at}.tokens_held", 1, tokens)
+    kept = integer(spec["tokens_kept"], f"{at}.tokens_kept", 0, tokens)
+    bands, side, w = -(-tokens // held), key + value, of.read
+    n, state = heads * key + groups * side, 3 * max(of.hidden, of.partial)
+
+    def room(band: int) -> int:
+        start = band * held
+        end = min(tokens, start + held)
+        found = min(kept, start)
+        stay = found if end == tokens else min(kept, end)
+        always = (end - start) * d + groups * side * stay + columns * end + side * (end - found)
+        making = w * ((end - start) * (key - 1) + 1) + of.hidden * (end - start)
+        return w * always + max(making, w * (end - start) * max(key, value) + of.hidden * (value + 1) + state)
+
+    # later bands find no fewer and leave no fewer, but for the last, which keeps none and may have fewer rows
+    peak = max(room(bands - 1), room(max(0, bands - 2)))
+    away = max(0, (bands - 1) * held - kept)
+    # band i loads i held - kept vectors, where that is more than none
+    none = min(bands - 1, kept // held)
+    again = held * (bands * (bands - 1) - none * (none + 1)) // 2 - kept * (bands - 1 - none)
+    loads = {"qkv.A": tokens * d, "qkv.B": bands * d * n}
+    loads |= {"attention.K": again * groups * key, "attention.V": again * groups * value}
+    return ScheduleTraffic(loads, {"attention.K": away * groups * key, "attention.V": away * groups * value}, peak)
 
 
 def _from_x(layer: Workload, of: ClaimedWidths, together: int, rows: int, columns: int) -> int:

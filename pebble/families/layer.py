@@ -21,10 +21,11 @@ from pebble.families.family import Family
 from pebble.families.ffn import FFN
 from pebble.families.gemm import GEMM
 from pebble.families.schedules import Explicit, in_turn
+from pebble.schedules.explicit.after_heads import Kernels
 from pebble.schedules.explicit.ffn import one_panel_ffn
 from pebble.schedules.explicit.fused import FusedSchedule
 from pebble.schedules.explicit.gemm_search import ExplicitProduct
-from pebble.schedules.explicit.head_groups import HeadGroups, Kernels
+from pebble.schedules.explicit.head_groups import HeadGroups
 from pebble.schedules.explicit.head_groups_search import best_head_groups
 from pebble.schedules.explicit.token_bands import best_token_bands
 from pebble.workloads import Gemm, TransformerLayer

@@ -19,6 +19,7 @@ from pebble.certificate.upper_chain import MAX_MASKED_BANDS
 from pebble.errors import InputError
 from pebble.families.schedules import Explicit, PartSchedule
 from pebble.schedules.explicit import ExplicitProduct
+from pebble.schedules.explicit.after_heads import Kernels, Projection, Then
 from pebble.schedules.explicit.attention import FAMILY as ROW_STATE
 from pebble.schedules.explicit.blocked import BlockedProduct
 from pebble.schedules.explicit.chain import NOTHING, ChainPlan, handed_on
@@ -26,7 +27,7 @@ from pebble.schedules.explicit.conv2d import ConvProduct, ConvSchedule
 from pebble.schedules.explicit.corner import Corner
 from pebble.schedules.explicit.fused import FusedSchedule, Kernel
 from pebble.schedules.explicit.gemm import BandedProduct, GateAndUp
-from pebble.schedules.explicit.head_groups import HeadGroups, Kernels, Projection, Then
+from pebble.schedules.explicit.head_groups import HeadGroups
 from pebble.schedules.explicit.latent import LatentSchedule
 from pebble.schedules.explicit.phases import Phases
 from pebble.schedules.explicit.remainder import BandsWithRemainder, PanelsWithRemainder
@@ -199,9 +200,9 @@ def _parameters(schedule: Explicit | ExplicitProduct | ChainPlan | Kernel) -> di
         case TokenBands():
             fields = {"rows": schedule.rows, "kept": schedule.kept, "weights_stay": schedule.weights_stay}
             return {"kind": TOKEN_BANDS, **fields, **({"ffn": _parameters(schedule.ffn)} if schedule.ffn else {})}
-        case HeadGroups(then=then):
-            stay = {"rows_stay": schedule.rows_stay, "columns_stay": schedule.columns_stay}
-            return {"kind": HEAD_GROUPS, "groups": schedule.groups, **stay, **_afterwards(then)}
+        case HeadGroups():
+            front, columns = schedule.front.to_json(), schedule.columns_stay
+            return {"kind": HEAD_GROUPS, **front, "columns_stay": columns, **_afterwards(schedule.then)}
         case Kernel(name="softmax"):
             return {"kind": "softmax", "row_stays": schedule.row_stays}
         case Kernel():

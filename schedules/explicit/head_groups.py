@@ -1,28 +1,27 @@
-"""A layer whose attention goes by groups of heads: Q, K and V never leave fast memory, and less of the rest does.
+"""A layer whose attention goes by groups of heads: Q, K and V hardly leave fast memory, and less of the rest does.
 
-**Groups of heads.** Of some groups of heads that share K and V the weights are loaded and stay; then the tokens pass,
-one after the other. A row of X is read, its Q, K and V are computed, K and V stay, and its queries attend to all K and
-V that are there: with a causal mask no later ones are needed. The heads' outputs are stored. The next groups of heads
-need all rows of X again; the first ``rows_stay`` of them stay until the last groups are through with them.
+Heads that share K and V are a *group*. Either **weights are held** (`WeightsHeld`): those of some groups are loaded, and
+the tokens pass, one after the other. A row of X is read, its Q, K and V are computed, K and V stay, and its queries
+attend to all K and V that are there: with a causal mask no later ones are needed. The next groups need all rows of X
+again; the first ``rows_stay`` of them stay until the last groups are through with them.
 
-Of the heads' outputs the last ``columns_stay`` columns stay for the projection. That one, and the FFN, follow
+Or **tokens are held** (`TokensHeld`): a band of rows of X is loaded. Group by group its K and V are computed, to which
+weights come one by one, and then, head by head, its Q, which attends. K and V are stored for later bands, which load
+them, a group at a time; those of the first tokens stay. Every band reads the weights of QKV once.
 
-- as kernels of their own (`Kernels`), which read and write all that they share; or
-- *in turn* (`Projection`): the weights of the projection stay while the tokens pass, and the last rows of its result
-  are not stored, but are the rows of the FFN's first panel; or
-- *in bands* (`LastBands`): some tokens go through projection and FFN before the next ones start, as in
-  `pebble.schedules.explicit.token_bands`, steps 3 and 4. Every band reads all weights, or these stay.
+The heads' outputs are stored, but for the last ``columns_stay`` columns, which stay for the projection. That one and the
+FFN follow (`pebble.schedules.explicit.after_heads`).
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
-from pebble.schedules.explicit.fused import FusedSchedule
-from pebble.schedules.explicit.gemm_search import ExplicitProduct
+from pebble.schedules.explicit.after_heads import Kernels, LastBands, Projection, Then
+from pebble.schedules.explicit.token_bands import keys_again
 from pebble.units import ceil_div
 from pebble.workloads import TransformerLayer
 from pebble.workloads.widths import ALIKE, FastMemory, Widths
@@ -34,132 +33,133 @@ def one_query(layer: TransformerLayer, of: Widths) -> int:
 
 
 @dataclass(frozen=True)
-class Kernels:
-    """Projection and FFN by themselves.
+class WeightsHeld:
+    """Groups of heads one after the other, the tokens passing.
 
     Attributes
     ----------
-    projection : ExplicitProduct
-    ffn : FusedSchedule
+    groups : int
+        Groups that go together; the last may be fewer.
+    stay : int
+        First rows of X that stay from some groups to the next.
     """
 
-    projection: ExplicitProduct
-    ffn: FusedSchedule
-    name = "then o and mlp"
+    groups: int
+    stay: int = 0
 
-    def loads(self, layer: TransformerLayer, columns: int) -> dict[str, int]:
-        """Values loaded; ``columns``: of the heads' outputs in fast memory."""
-        return _named("o", self.projection.loads) | _named("mlp", self.ffn.loads)
+    def parts(self, layer: TransformerLayer) -> int:
+        """How often the tokens pass; what stays does from one time to the next."""
+        return ceil_div(layer.kv_heads, self.groups)
+
+    def name(self, layer: TransformerLayer) -> str:
+        """What it does, in a line."""
+        times = self.parts(layer)
+        stay = f", {self.stay} rows of X stay" if self.stay and times > 1 else ""
+        return f"{times} x {self.groups} groups of heads, weights held{stay}"
+
+    def loads(self, layer: TransformerLayer) -> dict[str, int]:
+        """Values loaded."""
+        again = (self.parts(layer) - 1) * (layer.tokens - self.stay)
+        return {"qkv.A": (layer.tokens + again) * layer.d_model, "qkv.B": layer.qkv.k * layer.qkv.n}
 
     def stores(self, layer: TransformerLayer) -> dict[str, int]:
-        """Values stored."""
-        return _named("o", self.projection.stores) | _named("mlp", self.ffn.stores)
+        """Values stored beside outputs."""
+        return {}
 
     def peak(self, layer: TransformerLayer, columns: int, of: Widths) -> int:
-        """What it holds beside the kernels, which are for the same memory."""
-        return of.read * columns * layer.tokens
+        """The most held, beside so many columns of outputs that stay."""
+        return max(held for number in range(self.parts(layer)) for held in self._pass(layer, number, columns, of))
+
+    def _pass(self, layer: TransformerLayer, number: int, columns: int, of: Widths) -> Iterator[int]:
+        """What some groups of heads hold at most, where what they hold turns.
+
+        Between, all that is held grows or falls evenly from token to token.
+        """
+        w, times = of.read, self.parts(layer)
+        last = number == times - 1
+        groups = layer.kv_heads - number * self.groups if last else self.groups
+        shared = layer.heads // layer.kv_heads
+        heads, side = groups * shared, groups * (layer.head_dim + layer.value_dim)
+        outputs, made = heads * layer.value_dim, heads * layer.head_dim + side
+        later = (layer.kv_heads - number * self.groups - groups) * shared * layer.value_dim
+        stay = max(0, columns - later)  # of these groups' outputs and those before
+        own = min(stay, outputs)
+        always = layer.d_model * made + (stay - own) * layer.tokens
+        x = self.stay if times > 1 else 0
+        for token in {0, max(0, x - 1), min(x, layer.tokens - 1), layer.tokens - 1}:
+            rows = x if number else min(x, token + 1)
+            rows = max(0, x - token) if last else rows
+            held = w * (always + rows * layer.d_model + token * (side + own))
+            yield held + of.hidden * made + w
+            yield held + w * (side + heads * max(layer.head_dim, layer.value_dim)) + one_query(layer, of)
 
     def to_json(self) -> dict[str, Any]:
         """Plain data for ``--json``."""
-        return {"o": self.projection.to_json(), "mlp": self.ffn.to_json()}
+        return {"groups": self.groups, "rows_stay": self.stay}
 
 
 @dataclass(frozen=True)
-class Projection:
-    """The projection with its weights held, and the FFN, to whose first panel it hands rows on.
-
-    Attributes
-    ----------
-    ffn : FusedSchedule
-    handed : int
-        Rows that stay: the last ones.
-    """
-
-    ffn: FusedSchedule
-    handed: int
-
-    @property
-    def name(self) -> str:
-        """What follows, in a line."""
-        return f"then o, weights held, {self.handed} rows stay; then mlp: {self.ffn.name}"
-
-    def loads(self, layer: TransformerLayer, columns: int) -> dict[str, int]:
-        """Values loaded; ``columns``: of the heads' outputs in fast memory."""
-        inner, ffn = layer.projection.k, _named("mlp", self.ffn.loads)
-        ffn["mlp.X"] -= self.handed * layer.d_model
-        return {"o.A": layer.tokens * (inner - columns), "o.B": inner * layer.d_model} | ffn
-
-    def stores(self, layer: TransformerLayer) -> dict[str, int]:
-        """Values stored."""
-        return {"o.C": (layer.tokens - self.handed) * layer.d_model} | _named("mlp", self.ffn.stores)
-
-    def peak(self, layer: TransformerLayer, columns: int, of: Widths) -> int:
-        """The most that the projection holds: the FFN is for the same memory, and holds what it is handed anyway."""
-        away, d = layer.tokens - self.handed, layer.d_model
-
-        def held(token: int) -> int:
-            """While the row of this token is computed, with all that is left of the outputs."""
-            return columns * (layer.tokens - token) + d * max(0, token - away)
-
-        most = max(held(token) for token in {0, min(away, layer.tokens - 1), layer.tokens - 1})
-        return of.read * (layer.projection.k * d + most + 1) + of.hidden * d
-
-    def to_json(self) -> dict[str, Any]:
-        """Plain data for ``--json``."""
-        return {"rows_handed": self.handed, "mlp": self.ffn.to_json()}
-
-
-@dataclass(frozen=True)
-class LastBands:
-    """Bands of tokens through projection and FFN.
+class TokensHeld:
+    """Bands of tokens one after the other, in each of them the groups of heads.
 
     Attributes
     ----------
     rows : int
         Tokens of a band; the last may have fewer.
-    weights_stay : bool
-        Whether all weights do from band to band.
+    stay : int
+        First tokens whose keys and values stay from band to band.
     """
 
     rows: int
-    weights_stay: bool
+    stay: int = 0
 
-    @property
-    def name(self) -> str:
-        """What follows, in a line."""
-        return f"then bands of {self.rows} tokens through o and mlp" + (", weights stay" if self.weights_stay else "")
+    def parts(self, layer: TransformerLayer) -> int:
+        """How many bands there are."""
+        return ceil_div(layer.tokens, self.rows)
 
-    def loads(self, layer: TransformerLayer, columns: int) -> dict[str, int]:
-        """Values loaded; ``columns``: of the heads' outputs in fast memory."""
-        times = 1 if self.weights_stay else ceil_div(layer.tokens, self.rows)
-        mlp, inner = layer.mlp, layer.projection.k
-        result = {"o.A": layer.tokens * (inner - columns), "o.B": times * inner * layer.d_model}
-        up, side = "mlp.Wg+Wu" if mlp.gated else "mlp.W1", times * mlp.d_model * mlp.hidden
-        return result | {up: mlp.up_products * side, "mlp.W2": side}
+    def name(self, layer: TransformerLayer) -> str:
+        """What it does, in a line."""
+        bands = self.parts(layer)
+        stay = f", K and V of {self.stay} tokens stay" if self.stay and bands > 1 else ""
+        return f"{bands} x {self.rows} tokens held, group by group of heads{stay}"
+
+    def loads(self, layer: TransformerLayer) -> dict[str, int]:
+        """Values loaded."""
+        again, _ = keys_again(layer.tokens, self.rows, self.stay)
+        result = {"qkv.A": layer.tokens * layer.d_model, "qkv.B": self.parts(layer) * layer.qkv.k * layer.qkv.n}
+        result |= {"attention.K": again * layer.kv_heads * layer.head_dim}
+        return result | {"attention.V": again * layer.kv_heads * layer.value_dim}
 
     def stores(self, layer: TransformerLayer) -> dict[str, int]:
-        """Values stored."""
-        return {"mlp.Y": layer.tokens * layer.d_model}
+        """Values stored beside outputs."""
+        _, away = keys_again(layer.tokens, self.rows, self.stay)
+        groups = layer.kv_heads
+        return {"attention.K": away * groups * layer.head_dim, "attention.V": away * groups * layer.value_dim}
 
     def peak(self, layer: TransformerLayer, columns: int, of: Widths) -> int:
-        """The most that the first band holds: later ones find fewer outputs, and the last may have fewer rows."""
-        rows, d, inner, w = min(self.rows, layer.tokens), layer.d_model, layer.projection.k, of.read
-        weights = inner * d + (layer.mlp.up_products + 1) * layer.mlp.d_model * layer.mlp.hidden
-        beside = w * (columns * (layer.tokens - rows) + (weights if self.weights_stay else 0))
-        projection = w * (rows * inner + rows * (d - 1) + 1) + rows * of.hidden
-        ffn = rows * (w * d + of.partial * d + layer.mlp.up_products * of.hidden) + w
-        return beside + max(projection, ffn)
+        """The most held, beside so many columns of outputs that stay: the last band finds most, or that before it."""
+        last = self.parts(layer) - 1
+        return max(self._band(layer, band, columns, of) for band in range(max(0, last - 1), last + 1))
+
+    def _band(self, layer: TransformerLayer, band: int, columns: int, of: Widths) -> int:
+        """As if all that stays of the band were there from its start."""
+        start, w = band * self.rows, of.read
+        end = min(start + self.rows, layer.tokens)
+        rows, found = end - start, min(self.stay, start)
+        keys, key = layer.head_dim + layer.value_dim, layer.head_dim
+        stay = found if end == layer.tokens else min(self.stay, end)
+        beside = w * (rows * layer.d_model + stay * layer.kv_heads * keys + columns * end)
+        of_group = w * (rows + start - found) * keys
+        queries = w * (rows * (key - 1) + 1) + rows * of.hidden
+        attention = w * rows * max(key, layer.value_dim) + one_query(layer, of)
+        return beside + of_group + max(queries, attention)
 
     def to_json(self) -> dict[str, Any]:
         """Plain data for ``--json``."""
-        return {"tokens_of_a_band": self.rows, "weights_stay": self.weights_stay}
+        return {"tokens_held": self.rows, "tokens_kept": self.stay}
 
 
-Then = Kernels | Projection | LastBands
-
-
-def _named(part: str, counts: Mapping[str, int]) -> dict[str, int]:
-    return {f"{part}.{name}": count for name, count in counts.items()}
+Front = WeightsHeld | TokensHeld
 
 
 @dataclass(frozen=True)
@@ -169,10 +169,8 @@ class HeadGroups:
     Attributes
     ----------
     layer : TransformerLayer
-    groups : int
-        Groups of heads that go together; the last may be fewer.
-    rows_stay : int
-        First rows of X that stay from some groups to the next.
+    front : WeightsHeld or TokensHeld
+        From X to the heads' outputs.
     columns_stay : int
         Last columns of the heads' outputs that stay; 0 before `Kernels`.
     then : Kernels, Projection or LastBands
@@ -180,47 +178,36 @@ class HeadGroups:
     """
 
     layer: TransformerLayer
-    groups: int
-    rows_stay: int
+    front: Front
     columns_stay: int
     then: Then
     memory: FastMemory
 
-    def keeping_rows(self, rows: int) -> HeadGroups:
-        """The same where so many rows of X stay."""
-        return replace(self, rows_stay=rows)
+    def keeping(self, stay: int) -> HeadGroups:
+        """The same where so many rows of X, or keys and values of so many tokens, stay."""
+        return replace(self, front=replace(self.front, stay=stay))
 
     def keeping_columns(self, columns: int) -> HeadGroups:
         """The same where so many columns of outputs stay."""
         return replace(self, columns_stay=columns)
 
     @property
-    def times(self) -> int:
-        """How often the tokens pass."""
-        return ceil_div(self.layer.kv_heads, self.groups)
-
-    @property
     def name(self) -> str:
         """What it does, in a line."""
-        stay = f", {self.rows_stay} rows of X stay" if self.rows_stay and self.times > 1 else ""
         left = f", {self.columns_stay} columns of outputs stay" if self.columns_stay else ""
-        passes = f"{self.times} x {self.groups} groups of heads from X to outputs"
-        return f"{passes}{stay}{left}; {self.then.name}"
+        return f"{self.front.name(self.layer)}{left}; {self.then.name}"
 
     @cached_property
     def loads(self) -> dict[str, int]:
         """Values loaded, by part and operand."""
-        layer = self.layer
-        again = (self.times - 1) * (layer.tokens - self.rows_stay)
-        result = {"qkv.A": (layer.tokens + again) * layer.d_model, "qkv.B": layer.qkv.k * layer.qkv.n}
-        return result | self.then.loads(layer, self.columns_stay)
+        return self.front.loads(self.layer) | self.then.loads(self.layer, self.columns_stay)
 
     @cached_property
     def stores(self) -> dict[str, int]:
         """Values stored, by part and operand."""
         layer = self.layer
         away = layer.tokens * (layer.projection.k - self.columns_stay)
-        return {"attention.O": away} | self.then.stores(layer)
+        return self.front.stores(layer) | {"attention.O": away} | self.then.stores(layer)
 
     @property
     def elements(self) -> int:
@@ -263,37 +250,12 @@ class HeadGroups:
 
     def peak(self, of: Widths) -> int:
         """The most that is held, the kernels afterwards aside."""
-        return max(self.front_peak(of), self.then.peak(self.layer, self.columns_stay, of))
-
-    def front_peak(self, of: Widths) -> int:
-        """The most that groups of heads hold."""
-        return max(held for number in range(self.times) for held in self._pass(number, of))
-
-    def _pass(self, number: int, of: Widths) -> Iterator[int]:
-        """What some groups of heads hold at most, where what they hold turns.
-
-        Between, all that is held grows or falls evenly from token to token.
-        """
-        layer, w, last = self.layer, of.read, number == self.times - 1
-        groups = layer.kv_heads - number * self.groups if last else self.groups
-        heads = groups * layer.heads // layer.kv_heads
-        side, outputs = groups * (layer.head_dim + layer.value_dim), heads * layer.value_dim
-        columns = heads * layer.head_dim + side
-        later = (layer.kv_heads - number * self.groups - groups) * (layer.heads // layer.kv_heads) * layer.value_dim
-        stay = max(0, self.columns_stay - later)  # of these groups' outputs and those before
-        own = min(stay, outputs)
-        weights = layer.d_model * columns + (stay - own) * layer.tokens
-        x, keeps = self.rows_stay if self.times > 1 else 0, self.times > 1
-        for token in {0, max(0, x - 1), min(x, layer.tokens - 1), layer.tokens - 1}:
-            rows = x if number else min(x, token + 1)
-            rows = max(0, x - token) if keeps and last else rows
-            held = w * (weights + rows * layer.d_model + token * (side + own))
-            yield held + of.hidden * columns + w
-            yield held + w * (side + heads * max(layer.head_dim, layer.value_dim)) + one_query(layer, of)
+        layer, columns = self.layer, self.columns_stay
+        return max(self.front.peak(layer, columns, of), self.then.peak(layer, columns, of))
 
     def to_json(self) -> dict[str, Any]:
         """Plain data for ``--json``."""
-        fields: dict[str, Any] = {"kind": "head groups", "groups": self.groups, "rows_stay": self.rows_stay}
-        fields |= {"columns_stay": self.columns_stay, "elements": self.elements, "loads_elements": self.loads}
-        fields |= {"stores_elements": self.stores, "peak_elements": self.peak_elements, **self.then.to_json()}
+        fields: dict[str, Any] = {"kind": "head groups", **self.front.to_json(), "columns_stay": self.columns_stay}
+        fields |= {"elements": self.elements, "loads_elements": self.loads, "stores_elements": self.stores}
+        fields |= {"peak_elements": self.peak_elements, **self.then.to_json()}
         return fields if self.memory.widths == ALIKE else fields | {"widths_bytes": self.memory.widths.to_json()}

@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import replace
+from itertools import product
+from typing import TypeVar
 
+from pebble.schedules.explicit.after_heads import Kernels, LastBands, Projection, Then
 from pebble.schedules.explicit.fused import FusedSchedule
-from pebble.schedules.explicit.head_groups import HeadGroups, Kernels, LastBands, Projection, Then
+from pebble.schedules.explicit.head_groups import Front, HeadGroups, TokensHeld, WeightsHeld
 from pebble.units import ceil_div
 from pebble.workloads import TransformerLayer
 from pebble.workloads.widths import FastMemory
 
 _MORE_BANDS = 3  # than the fewest that fit, by which more columns stay
+_Bands = TypeVar("_Bands", TokensHeld, LastBands)
 
 
 def best_head_groups(
@@ -37,16 +40,21 @@ def best_head_groups(
     best: HeadGroups | None = None
     handed = (way for ffn in ffns if (way := _handing(layer, memory, ffn)))
     ways: tuple[Then, ...] = (*([] if kernels is None else [kernels]), *handed, *_last_bands(layer, memory))
-    for then in ways:
-        for groups in sorted({ceil_div(layer.kv_heads, times) for times in range(1, layer.kv_heads + 1)}):
-            bare = HeadGroups(layer, groups, 0, 0, then, memory)
-            least = replace(bare, rows_stay=layer.tokens, columns_stay=_columns(bare))
-            if least.bytes >= below or not bare.fits:
-                continue
-            found = min(_staying(bare), key=lambda schedule: (schedule.bytes, schedule.elements))
-            if found.bytes < below:
-                best, below = found, found.bytes
+    for front, then in product(_fronts(layer, memory), ways):
+        bare = HeadGroups(layer, front, 0, then, memory)
+        least = bare.keeping(layer.tokens).keeping_columns(_columns(bare))
+        if least.bytes >= below or not bare.fits:
+            continue
+        found = min(_staying(bare), key=lambda schedule: (schedule.bytes, schedule.elements))
+        if found.bytes < below:
+            best, below = found, found.bytes
     return best
+
+
+def _fronts(layer: TransformerLayer, memory: FastMemory) -> list[Front]:
+    """Weights of each number of groups, and few bands of tokens."""
+    times = sorted({ceil_div(layer.kv_heads, times) for times in range(1, layer.kv_heads + 1)})
+    return [*(WeightsHeld(groups) for groups in times), *_bands_of(TokensHeld, layer, memory)]
 
 
 def _columns(schedule: HeadGroups) -> int:
@@ -55,13 +63,13 @@ def _columns(schedule: HeadGroups) -> int:
 
 
 def _staying(bare: HeadGroups) -> Iterator[HeadGroups]:
-    """All, half or none of the columns of outputs that fit; beside them rows of X, and columns in what is left."""
+    """All, half or none of the columns of outputs that fit; beside them what the front keeps, and columns in the rest."""
     every = _columns(bare)
     most = _most(bare.keeping_columns, every)
     for columns in {0, most // 2, most}:
         some = bare.keeping_columns(columns)
-        if bare.times > 1:
-            some = some.keeping_rows(_most(some.keeping_rows, bare.layer.tokens))
+        if bare.front.parts(bare.layer) > 1:
+            some = some.keeping(_most(some.keeping, bare.layer.tokens))
         yield some.keeping_columns(_most(some.keeping_columns, every))
 
 
@@ -76,16 +84,23 @@ def _handing(layer: TransformerLayer, memory: FastMemory, ffn: FusedSchedule) ->
 
 def _last_bands(layer: TransformerLayer, memory: FastMemory) -> Iterator[LastBands]:
     """Bands of one token whose weights stay; and the fewest bands that fit, and some more."""
-
-    def fits(bands: LastBands) -> bool:
-        return all(bands.peak(layer, 0, of) <= size for size, of in memory.limits)
-
-    if fits(one := LastBands(1, True)):
+    if _fits(one := LastBands(1, True), layer, memory):
         yield one
-    if fits(LastBands(1, False)):
-        fewest = ceil_div(layer.tokens, _largest(lambda rows: fits(LastBands(max(1, rows), False)), layer.tokens))
+    yield from _bands_of(lambda rows: LastBands(rows, False), layer, memory)
+
+
+def _bands_of(of: Callable[[int], _Bands], layer: TransformerLayer, memory: FastMemory) -> Iterator[_Bands]:
+    """The fewest bands of tokens that fit, and some more."""
+    if _fits(of(1), layer, memory):
+        tallest = _largest(lambda rows: _fits(of(max(1, rows)), layer, memory), layer.tokens)
+        fewest = ceil_div(layer.tokens, tallest)
         for count in range(fewest, min(fewest + _MORE_BANDS, layer.tokens) + 1):
-            yield LastBands(ceil_div(layer.tokens, count), False)
+            yield of(ceil_div(layer.tokens, count))
+
+
+def _fits(bands: TokensHeld | LastBands, layer: TransformerLayer, memory: FastMemory) -> bool:
+    """Whether bands do, if no outputs stay."""
+    return all(bands.peak(layer, 0, of) <= size for size, of in memory.limits)
 
 
 def _most(of: Callable[[int], HeadGroups], high: int) -> int:

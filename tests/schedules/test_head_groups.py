@@ -14,9 +14,10 @@ import pytest
 import pebble
 from pebble.certificate import RefusedError, check
 from pebble.families import FAMILIES
+from pebble.schedules.explicit.after_heads import Kernels, LastBands, Projection, Then
 from pebble.schedules.explicit.ffn import best_ffn_schedule, ffn_schedules, one_panel_ffn
 from pebble.schedules.explicit.fused import FusedSchedule
-from pebble.schedules.explicit.head_groups import HeadGroups, Kernels, LastBands, Projection, Then
+from pebble.schedules.explicit.head_groups import HeadGroups, TokensHeld, WeightsHeld
 from pebble.schedules.explicit.head_groups_search import best_head_groups
 from pebble.workloads import Ffn, TransformerLayer
 from pebble.workloads.widths import ALIKE, FastMemory, Widths
@@ -30,9 +31,15 @@ WIDE = Widths(2, 4, 4, 2)
 def play(schedule: HeadGroups, widths: Widths) -> Memory:
     """All of it but kernels afterwards, literally; what is called by columns is (name, column, row)."""
     layer, memory = schedule.layer, Memory(widths)
-    for first in range(0, layer.kv_heads, schedule.groups):
-        last = first + schedule.groups >= layer.kv_heads
-        groups_go(schedule, range(first, layer.kv_heads if last else first + schedule.groups), last, memory)
+    if isinstance(schedule.front, WeightsHeld):
+        for first in range(0, layer.kv_heads, schedule.front.groups):
+            groups = range(first, min(first + schedule.front.groups, layer.kv_heads))
+            groups_go(schedule, schedule.front, groups, memory)
+    else:
+        for start in range(0, layer.tokens, schedule.front.rows):
+            tokens_go(
+                schedule, schedule.front.stay, range(start, min(start + schedule.front.rows, layer.tokens)), memory
+            )
     match schedule.then:
         case Projection():
             project(schedule, schedule.then.handed, memory)
@@ -41,9 +48,9 @@ def play(schedule: HeadGroups, widths: Widths) -> Memory:
     return memory
 
 
-def groups_go(schedule: HeadGroups, groups: range, last: bool, memory: Memory) -> None:
+def groups_go(schedule: HeadGroups, front: WeightsHeld, groups: range, memory: Memory) -> None:
     """Some groups of heads, from X to their outputs."""
-    layer = schedule.layer
+    layer, last = schedule.layer, groups.stop == schedule.layer.kv_heads
     key, value, shared = layer.head_dim, layer.value_dim, layer.heads // layer.kv_heads
     heads = range(groups.start * shared, groups.stop * shared)
     made = [("q", h * key + x) for h in heads for x in range(key)]
@@ -57,18 +64,12 @@ def groups_go(schedule: HeadGroups, groups: range, last: bool, memory: Memory) -
                 memory.load("qkv.A", "x", t, i)
             for column in made:
                 memory.add((*column, i), ("x", t, i), ("wqkv", t, *column), width=memory.of.hidden)
-            if last or i >= schedule.rows_stay or schedule.times == 1:
+            if last or i >= front.stay:
                 memory.drop("x", t, i)
         for column in made:
             memory.put((*column, i), memory.of.read)
         for h in heads:
-            attend(layer, h, i, memory)
-            for x in range(value):
-                memory.put(("heads", h * value + x, i), memory.of.read)
-        for x in range(heads.start * value, heads.stop * value):
-            if x < layer.projection.k - schedule.columns_stay:
-                memory.store("attention.O", "heads", x, i)
-                memory.drop("heads", x, i)
+            attend(schedule, h, i, memory)
     for name, x in made:
         for i in range(layer.tokens) if name != "q" else ():
             memory.drop(name, x, i)
@@ -76,8 +77,39 @@ def groups_go(schedule: HeadGroups, groups: range, last: bool, memory: Memory) -
         memory.drop("wqkv", t, *column)
 
 
-def attend(layer: TransformerLayer, h: int, i: int, memory: Memory) -> None:
-    """One query of a head and all keys up to it; it gives way to its output."""
+def tokens_go(schedule: HeadGroups, kept: int, rows: range, memory: Memory) -> None:
+    """A band of tokens, group by group, from X to their outputs."""
+    layer, last = schedule.layer, rows.stop == schedule.layer.tokens
+    shared, sides = layer.heads // layer.kv_heads, (("k", layer.head_dim), ("v", layer.value_dim))
+    for t, i in product(range(layer.d_model), rows):
+        memory.load("qkv.A", "x", t, i)
+    for g in range(layer.kv_heads):
+        vectors = [(name, g * side + x) for name, side in sides for x in range(side)]
+        memory.product("qkv.B", f"wkv {g}", "x", rows, list(vectors), layer.d_model, False)
+        away = [(*vector, j) for vector in vectors for j in range(kept, rows.start)]
+        for vector in away:
+            memory.load(f"attention.{vector[0].upper()}", *vector, given=False)
+        for h in range(g * shared, (g + 1) * shared):
+            queries = [("q", h * layer.head_dim + x) for x in range(layer.head_dim)]
+            memory.product("qkv.B", f"wq {h}", "x", rows, list(queries), layer.d_model, False)
+            for i in rows:
+                attend(schedule, h, i, memory)
+        for vector in away:
+            memory.drop(*vector)
+        for (name, x), i in product(vectors, rows):
+            if not last and i >= kept:
+                memory.store(f"attention.{name.upper()}", name, x, i)
+            if last or i >= kept:
+                memory.drop(name, x, i)
+        for (name, x), j in product(vectors, range(min(kept, rows.start)) if last else ()):
+            memory.drop(name, x, j)
+    for t, i in product(range(layer.d_model), rows):
+        memory.drop("x", t, i)
+
+
+def attend(schedule: HeadGroups, h: int, i: int, memory: Memory) -> None:
+    """One query of a head and all keys up to it; it gives way to its output, of which some columns stay."""
+    layer = schedule.layer
     g, key, value = h * layer.kv_heads // layer.heads, layer.head_dim, layer.value_dim
     for what in ("maximum", "sum", "factor"):
         memory.put((what,), max(memory.of.hidden, memory.of.partial))
@@ -93,6 +125,11 @@ def attend(layer: TransformerLayer, h: int, i: int, memory: Memory) -> None:
         memory.drop(what)
     for x in range(key):
         memory.drop("q", h * key + x, i)
+    for x in range(h * value, (h + 1) * value):
+        memory.put(("heads", x, i), memory.of.read)
+        if x < layer.projection.k - schedule.columns_stay:
+            memory.store("attention.O", "heads", x, i)
+            memory.drop("heads", x, i)
 
 
 def project(schedule: HeadGroups, handed: int, memory: Memory) -> None:
@@ -156,11 +193,13 @@ def test_played_value_by_value(layer: TransformerLayer, widths: Widths) -> None:
     memory, inner = FastMemory(10**6, widths), layer.projection.k
     ffn = in_values(FAMILIES["ffn"].best_schedule, layer.mlp, 40)
     projection = in_values(FAMILIES["gemm"].best_schedule, layer.projection, 40)
-    ways: list[Then] = [Kernels(projection, ffn), Projection(ffn, 0), Projection(ffn, 2), Projection(ffn, layer.tokens)]
-    ways += [LastBands(rows, stay) for rows, stay in product((1, 2, layer.tokens), (False, True))]
-    for then, groups, rows in product(ways, range(1, layer.kv_heads + 1), (0, 1, 3, layer.tokens)):
-        for columns in (0,) if isinstance(then, Kernels) else (0, 1, inner // 2, inner):
-            schedule = HeadGroups(layer, groups, rows, columns, then, memory)
+    ways: list[Then] = [Kernels(projection, ffn), Projection(ffn, 1), Projection(ffn, layer.tokens)]
+    ways += [LastBands(rows, stay) for rows, stay in ((1, True), (2, False), (layer.tokens, False))]
+    fronts = [WeightsHeld(groups, stay) for groups in range(1, layer.kv_heads + 1) for stay in (0, 3)]
+    bands = [TokensHeld(rows, stay) for rows in (1, 2, 3, layer.tokens) for stay in (0, 2)]
+    for front, then in product([*fronts, *bands], ways):
+        for columns in (0,) if isinstance(then, Kernels) else (0, inner // 2, inner):
+            schedule = HeadGroups(layer, front, columns, then, memory)
             played = play(schedule, widths)
             assert of_itself(schedule.loads, then) == dict(played.loads)
             assert of_itself(schedule.stores, then) == dict(played.stores)
@@ -175,8 +214,9 @@ def test_played_value_by_value(layer: TransformerLayer, widths: Widths) -> None:
 def test_no_more_room_is_asked_for_than_about_what_is_held(widths: Widths) -> None:
     layer = LAYERS[0]
     slack = 4 * (widths.hidden + widths.partial) + widths.hidden * (layer.value_dim + 1)
-    for groups, rows, columns in product((1, 2), (0, 3), (0, 5)):
-        schedule = HeadGroups(layer, groups, rows, columns, LastBands(1, False), FastMemory(10**6, widths))
+    fronts = [WeightsHeld(1, 0), WeightsHeld(1, 3), WeightsHeld(2), TokensHeld(2), TokensHeld(3, 2)]
+    for front, columns in product(fronts, (0, 5)):
+        schedule = HeadGroups(layer, front, columns, LastBands(1, False), FastMemory(10**6, widths))
         assert schedule.peak(widths) <= play(schedule, widths).peak + slack
 
 
