@@ -27,14 +27,13 @@ Then one of these, where what stays of the outputs is not loaded:
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
 from typing import Any
 
 from .reading import RefusedError, fields, flag, integer
 from .statement import ClaimedWidths, Workload
 from .upper import ScheduleTraffic, fits
 
-OfPart = Callable[[int, Any, str], ScheduleTraffic]  #: what a schedule of a kernel moves: its number, spec, and place
+OfPart = Callable[[int, Any, str], ScheduleTraffic]  #: what a kernel's schedule moves: its number, spec, and place
 _FRONTS = ({"groups", "rows_stay"}, {"tokens_held", "tokens_kept"})
 _THEN = ({"o", "mlp"}, {"handed", "mlp"}, {"rows", "weights_stay"})
 
@@ -130,9 +129,7 @@ def _kernels(
     layer: Workload, of: ClaimedWidths, columns: int, spec: dict[str, Any], at: str, of_part: OfPart
 ) -> ScheduleTraffic:
     """Projection and FFN by themselves."""
-    o = of_part(2, spec["o"], f"{at}.o")
-    o = replace(o, initialised=o.stores["C"] - layer.size["tokens"] * layer.size["d_model"])
-    return o.times(1, "o.{}".format).and_then(of_part(3, spec["mlp"], f"{at}.mlp").times(1, "mlp.{}".format))
+    return of_part(2, spec["o"], f"{at}.o").and_then(of_part(3, spec["mlp"], f"{at}.mlp"))
 
 
 def _handing(
@@ -140,7 +137,7 @@ def _handing(
 ) -> ScheduleTraffic:
     """The projection with its weights held, then an FFN that finds rows of its input."""
     tokens, d, _, heads, _, _, value = layer.size.values()
-    ffn = of_part(3, spec["mlp"], f"{at}.mlp").times(1, "mlp.{}".format)
+    ffn = of_part(3, spec["mlp"], f"{at}.mlp")
     handed = integer(spec["handed"], f"{at}.handed", 0, rows_at_first(spec["mlp"], d))
     inner, away = heads * value, tokens - handed
     # a row of P is made beside all outputs from its own on; until the first that stays they fall, then they may grow

@@ -120,7 +120,7 @@ def upper_claim(statement: Statement, schedule: Explicit) -> dict[str, Any] | No
         return None
     memory = schedule.memory
     if memory.widths != ALIKE:
-        if isinstance(schedule, PartSchedule):  # of one workload alone
+        if isinstance(schedule, PartSchedule) and statement.family != "layer":
             return None
         return {
             "claim": "upper bound in bytes",

@@ -14,6 +14,7 @@ import pytest
 import pebble
 from pebble.certificate import RefusedError, check
 from pebble.families import FAMILIES
+from pebble.families.schedules import PartSchedule
 from pebble.schedules.explicit.after_heads import Kernels, LastBands, Projection, Then
 from pebble.schedules.explicit.ffn import best_ffn_schedule, ffn_schedules, one_panel_ffn
 from pebble.schedules.explicit.fused import FusedSchedule
@@ -281,15 +282,14 @@ def test_never_below_the_bound_and_in_its_memory() -> None:
 
 
 @pytest.mark.parametrize("accumulators", ["off", "fp32"])
-@pytest.mark.parametrize("kibibytes", [2, 4, 8, 16])
+@pytest.mark.parametrize("kibibytes", [4, 6, 8, 10])
 def test_the_checker_counts_the_same(kibibytes: int, accumulators: str) -> None:
     layer = TransformerLayer(60, 24, 40, 6, 6, 6)
     found = pebble.bound(layer, cache=f"{kibibytes}KiB", accumulators=accumulators)
     assert found.upper is not None and sum(part["schedule_bytes"] for part in found.parts) == found.upper.bytes
     document = json.loads(json.dumps(found.certificate()))
     check(document)
-    if not isinstance(found.upper, HeadGroups):
-        return
+    assert isinstance(found.upper, HeadGroups)
     claim = next(claim for claim in document["claims"] if "upper" in claim["claim"])
     for name, value in claim["schedule"].items():
         if type(value) is int:
@@ -297,6 +297,23 @@ def test_the_checker_counts_the_same(kibibytes: int, accumulators: str) -> None:
             with pytest.raises(RefusedError):
                 check(document)
             claim["schedule"][name] = value
+
+
+@pytest.mark.parametrize("kibibytes", [1, 2])
+def test_kernels_one_after_the_other_are_certified_in_bytes(kibibytes: int) -> None:
+    layer = TransformerLayer(60, 24, 40, 6, 2, 6)
+    found = pebble.bound(layer, cache=f"{kibibytes}KiB", accumulators="fp32")
+    assert isinstance(found.upper, PartSchedule)
+    claim = next(claim for claim in found.certificate()["claims"] if claim["claim"] == "upper bound in bytes")
+    assert claim["bytes"] == found.upper.bytes and len(claim["schedule"]["parts"]) == 4
+
+
+def test_a_part_has_the_accumulators_of_the_layer() -> None:
+    """Inputs in fp32 are no narrower than sums; sums of outputs in bf16 are wider than these."""
+    layer = TransformerLayer(8, 4, 6, 2, 1, 2, dtype="fp32", out_dtype="bf16")
+    memory = FastMemory(1000, Widths.of(layer, 4))
+    assert memory.of_part(layer.mlp).widths == memory.widths == Widths(4, 4, 4, 2)
+    assert memory.of_part(layer.projection).widths == Widths(4, 4, 4, 4)
 
 
 def test_layers_of_models() -> None:
