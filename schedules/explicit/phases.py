@@ -201,7 +201,7 @@ def best_phases(
 class _Search:
     """Phases of one chain in one memory; those in slabs are built once."""
 
-    def __init__(self, chain: Chain, gemm: Gemm, memory: FastMemory, most_panels: int | None) -> None:
+    def __init__(self, chain: Chain, gemm: Gemm, memory: FastMemory, most_panels: int | None = None) -> None:
         self.chain, self.gemm, self.memory, self.widths = chain, gemm, memory, memory.widths
         self.panels_at_most = most_panels or chain.m
         self.built: dict[tuple[int, int, int], Phases | None] = {}
