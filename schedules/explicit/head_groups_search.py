@@ -38,7 +38,7 @@ def best_head_groups(
     Cost: O(sqrt(kv_heads) log(tokens)) evaluations for each of about ten ways to go on.
     """
     best: HeadGroups | None = None
-    handed = (way for ffn in ffns if (way := _handing(layer, memory, ffn)))
+    handed = (way for ffn in ffns for way in _handing(layer, memory, ffn))
     ways: tuple[Then, ...] = (*([] if kernels is None else [kernels]), *handed, *_last_bands(layer, memory))
     for front, then in product(_fronts(layer, memory), ways):
         bare = HeadGroups(layer, front, 0, then, memory)
@@ -73,13 +73,15 @@ def _staying(bare: HeadGroups) -> Iterator[HeadGroups]:
         yield some.keeping_columns(_most(some.keeping_columns, every))
 
 
-def _handing(layer: TransformerLayer, memory: FastMemory, ffn: FusedSchedule) -> Projection | None:
-    """As many rows as its first panel has and as fit beside the weights; None where none do."""
+def _handing(layer: TransformerLayer, memory: FastMemory, ffn: FusedSchedule) -> Iterator[Projection]:
+    """As many rows as its first panel has and as fit beside the weights, and one less, which leaves room for outputs."""
 
     def fits(handed: int) -> bool:
         return all(Projection(ffn, handed).peak(layer, 0, of) <= size for size, of in memory.limits)
 
-    return Projection(ffn, _largest(fits, min(ffn.first_rows, layer.tokens))) if fits(0) else None
+    if fits(0):
+        most = _largest(fits, min(ffn.first_rows, layer.tokens))
+        yield from (Projection(ffn, handed) for handed in (most, most - 1) if handed >= 0)
 
 
 def _last_bands(layer: TransformerLayer, memory: FastMemory) -> Iterator[LastBands]:
