@@ -1,16 +1,16 @@
 """A layer whose attention goes by groups of heads: Q, K and V hardly leave fast memory, and less of the rest does.
 
-Heads that share K and V are a *group*. Either **weights are held** (`WeightsHeld`): those of some groups are loaded, and
-the tokens pass, one after the other. A row of X is read, its Q, K and V are computed, K and V stay, and its queries
+Heads that share K and V are a *group*. Either **weights are held** (`WeightsHeld`): those of some groups are loaded,
+and the tokens pass, one after the other. A row of X is read, its Q, K and V are computed, K and V stay, and its queries
 attend to all K and V that are there: with a causal mask no later ones are needed. The next groups need all rows of X
-again; the first ``rows_stay`` of them stay until the last groups are through with them.
+again; the first of them stay until the last groups are through with them.
 
 Or **tokens are held** (`TokensHeld`): a band of rows of X is loaded. Group by group its K and V are computed, to which
 weights come one by one, and then, head by head, its Q, which attends. K and V are stored for later bands, which load
 them, a group at a time; those of the first tokens stay. Every band reads the weights of QKV once.
 
-The heads' outputs are stored, but for the last ``columns_stay`` columns, which stay for the projection. That one and the
-FFN follow (`pebble.schedules.explicit.after_heads`).
+The heads' outputs are stored, but for the last ``columns_stay`` columns, which stay for the projection. That one and
+the FFN follow (`pebble.schedules.explicit.after_heads`).
 """
 
 from __future__ import annotations

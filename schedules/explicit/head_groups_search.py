@@ -63,7 +63,7 @@ def _columns(schedule: HeadGroups) -> int:
 
 
 def _staying(bare: HeadGroups) -> Iterator[HeadGroups]:
-    """All, half or none of the columns of outputs that fit; beside them what the front keeps, and columns in the rest."""
+    """All, half or none of the columns of outputs that fit; beside them what the front keeps, then more columns."""
     every = _columns(bare)
     most = _most(bare.keeping_columns, every)
     for columns in {0, most // 2, most}:
@@ -74,7 +74,7 @@ def _staying(bare: HeadGroups) -> Iterator[HeadGroups]:
 
 
 def _handing(layer: TransformerLayer, memory: FastMemory, ffn: FusedSchedule) -> Iterator[Projection]:
-    """As many rows as its first panel has and as fit beside the weights, and one less, which leaves room for outputs."""
+    """As many rows as its first panel has and as fit beside the weights, and one less, to leave room for outputs."""
 
     def fits(handed: int) -> bool:
         return all(Projection(ffn, handed).peak(layer, 0, of) <= size for size, of in memory.limits)
