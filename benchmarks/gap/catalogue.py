@@ -12,7 +12,7 @@ from typing import Any
 
 from pebble.certificate import RefusedError, check
 from pebble.errors import PebbleError
-from pebble.workloads import Attention, Conv2d, Ffn, Gemm
+from pebble.workloads import Attention, Conv2d, Ffn, Gemm, named_workload
 from pebble.workloads.workload import Workload
 
 L2_MEBIBYTES = (6, 40, 50, 72)
@@ -29,6 +29,14 @@ FFNS = ((8192, 4096, 11008), (4096, 4096, 14336), (8192, 8192, 28672), (8192, 16
 HEADS = ((8192, 128), (32768, 128), (32768, 64), (131072, 128))  # queries and keys, d
 HEAD_KIBIBYTES = (96, 228, 6144)
 CONVOLUTIONS = ((32, 64, 64, 58, 3), (32, 256, 256, 16, 3), (16, 512, 512, 9, 3))  # batch, in, out, side, kernel
+LAYERS = (
+    ("gpt2-xl", 8192),
+    ("llama-2-7b", 8192),
+    ("llama-3-8b", 2048),
+    ("llama-3-8b", 8192),
+    ("llama-3-8b", 32768),
+    ("llama-3-70b", 8192),
+)  # model, tokens
 
 # AccelForge 1.0.467, the best mapping that it finds (ragged tiles), million elements; it counts no softmax state
 PEER_MILLIONS = {
@@ -91,6 +99,14 @@ def catalogue() -> Iterator[Instance]:
         for size in (192, 1024, *large[:1]):
             name = f"conv2d {batch}x{inputs}x{side}x{side} to {outputs}, {kernel}x{kernel}"
             yield Instance("conv2d", name, Conv2d(batch, inputs, outputs, side, side, kernel), size)
+
+
+def layers() -> Iterator[Instance]:
+    """Whole transformer layers, at the sizes of caches: 24 rows."""
+    for model, tokens in LAYERS:
+        for mebibytes in L2_MEBIBYTES:
+            workload = named_workload(f"{model}:layer", tokens)
+            yield Instance("layer", f"layer {model} {tokens}", workload, mebibytes * 1024)
 
 
 def recorded() -> Iterator[tuple[Instance, Row]]:

@@ -1,4 +1,5 @@
-"""The certified gap in bytes, partial sums in fp32: best schedule over proven bound, of each instance of the catalogue.
+"""The certified gap in bytes, partial sums in fp32: best schedule over proven bound, of each instance of the catalogue
+and of whole layers.
 
     python benchmarks/gap/wide.py table.csv [--certificates] [--family gemm]
 
@@ -17,7 +18,7 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).parent))
 
-from catalogue import Instance, Row, add_arguments, by_family, catalogue, checked, write_table
+from catalogue import Instance, Row, add_arguments, by_family, catalogue, checked, layers, write_table
 
 from pebble.reports.bound import bound_workload
 
@@ -54,7 +55,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     add_arguments(parser)
     spec = parser.parse_args(arguments)
-    print(summary(write_table(spec, row, COLUMNS, catalogue())))
+    print(summary(write_table(spec, row, COLUMNS, (*catalogue(), *layers()))))
 
 
 if __name__ == "__main__":

@@ -14,6 +14,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from .corner import Corner, read_turn
+from .head_groups import check_head_groups
 from .reading import RefusedError, array, equal, fields, flag, integer, tagged
 from .statement import (
     ALIKE,
@@ -35,6 +36,7 @@ from .upper_conv import check_conv
 
 _PRODUCTS = {"blocks": check_gemm, "banded": check_banded, "apart": check_remainder}
 TOKEN_BANDS = "token bands"
+HEAD_GROUPS = "head groups"
 _WITHOUT_SCHEDULES = (GEMM_BACKWARD, FFN_BACKWARD, ATTENTION_BACKWARD, SCALED, SCALED_FFN)
 TOKEN_GROUPS = "token groups"
 MAX_TOKEN_GROUPS = 16
@@ -72,7 +74,7 @@ def check_upper(workload: Workload, claim: dict[str, Any], at: str) -> str:
 def check_upper_bytes(workload: Workload, claim: dict[str, Any], at: str) -> str:
     """Check one claim of an upper bound for a memory of bytes and say it in a sentence."""
     fields(claim, at, ("claim", "widths_bytes", "capacity_bytes", "bytes", "schedule"))
-    if workload.pieces and (type(claim["schedule"]) is not dict or claim["schedule"].get("kind") != TOKEN_BANDS):
+    if workload.pieces and workload.family != "layer":
         raise RefusedError(f"{at}.schedule", f"no such schedule in bytes of a {workload.family} is defined here")
     widths = read_widths(workload, claim["widths_bytes"], f"{at}.widths_bytes")
     capacity = integer(claim["capacity_bytes"], f"{at}.capacity_bytes", 3)
@@ -113,21 +115,7 @@ def traffic_of(workload: Workload, memory: Memory, schedule: Any, at: str) -> Sc
     if workload.family == "conv2d":
         return _convolution(workload, memory, schedule, at)
     if workload.pieces:
-        kinds = ("parts", TOKEN_BANDS) if workload.family == "layer" else ("parts",)
-        if tagged(schedule, at, "kind", kinds) == TOKEN_BANDS:
-            bands = check_token_bands(workload, memory.size, memory.widths, schedule, at)
-            if "ffn" not in schedule:
-                return bands
-            ffn = traffic_of(workload.pieces[-1].workload, memory, schedule["ffn"], f"{at}.ffn")
-            return bands.and_then(ffn.times(1, "mlp.{}".format))
-        fields(schedule, at, ("kind", "parts"))
-        spec = array(schedule["parts"], f"{at}.parts", len(workload.pieces), len(workload.pieces))
-        whole = ScheduleTraffic({}, {}, 0)
-        for number, (piece, item) in enumerate(zip(workload.pieces, spec, strict=True)):
-            traffic = traffic_of(piece.workload, memory, item, f"{at}.parts[{number}]")
-            times = piece.count // piece.workload.groups  # one schedule moves all groups
-            whole = whole.and_then(traffic.times(times, f"{piece.name}.{{}}".format))
-        return whole
+        return _of_pieces(workload, memory, schedule, at)
     if workload.family == LATENT:
         return _latent(workload, memory, schedule, at)
     if workload.family == "gemm":
@@ -143,6 +131,33 @@ def traffic_of(workload: Workload, memory: Memory, schedule: Any, at: str) -> Sc
         return item.times(workload.groups, _names(workload).__getitem__)
     kernels = _with_row_state if kind == "kernels with row state" else _kernels
     return kernels(workload, memory, schedule, at).times(workload.groups)
+
+
+def _of_pieces(workload: Workload, memory: Memory, schedule: Any, at: str) -> ScheduleTraffic:
+    """Of a layer, or of groups of products: parts one after the other; of a layer also what keeps more on chip."""
+    last, layer = len(workload.pieces) - 1, workload.family == "layer"
+
+    def of_part(number: int, spec: Any, where: str) -> ScheduleTraffic:
+        piece, handed = workload.pieces[number], layer and number < last
+        traffic = traffic_of(piece.workload, memory.handing_on if handed else memory, spec, where)
+        if handed:  # a result that is stored more than once is an intermediate, incomplete until the last time
+            name = "O" if piece.workload.family == "attention" else "C"
+            again = traffic.stores[name] - piece.workload.operands[name].elements
+            traffic = replace(traffic, initialised=traffic.initialised + again)
+        times = piece.count // piece.workload.groups  # one schedule moves all groups
+        return traffic.times(times, f"{piece.name}.{{}}".format)
+
+    kind = tagged(schedule, at, "kind", ("parts", TOKEN_BANDS, HEAD_GROUPS) if layer else ("parts",))
+    if kind == HEAD_GROUPS:
+        return check_head_groups(workload, memory.size, memory.widths, schedule, at, of_part)
+    if kind == TOKEN_BANDS:
+        bands = check_token_bands(workload, memory.size, memory.widths, schedule, at)
+        return bands.and_then(of_part(last, schedule["ffn"], f"{at}.ffn")) if "ffn" in schedule else bands
+    fields(schedule, at, ("kind", "parts"))
+    whole = ScheduleTraffic({}, {}, 0)
+    for number, item in enumerate(array(schedule["parts"], f"{at}.parts", last + 1, last + 1)):
+        whole = whole.and_then(of_part(number, item, f"{at}.parts[{number}]"))
+    return whole
 
 
 def _token_groups(workload: Workload, memory: Memory, schedule: Any, at: str) -> ScheduleTraffic:

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
+from math import inf
 from typing import Any
 
 from pebble.bounds import Accounting, ByLines, LineProblem, LowerBound, Piece, WorkloadPart, sum_of_kernels
@@ -20,7 +21,12 @@ from pebble.families.family import Family
 from pebble.families.ffn import FFN
 from pebble.families.gemm import GEMM
 from pebble.families.schedules import Explicit, in_turn
+from pebble.schedules.explicit.after_heads import Kernels
+from pebble.schedules.explicit.ffn import one_panel_ffn
 from pebble.schedules.explicit.fused import FusedSchedule
+from pebble.schedules.explicit.gemm_search import ExplicitProduct
+from pebble.schedules.explicit.head_groups import HeadGroups
+from pebble.schedules.explicit.head_groups_search import best_head_groups
 from pebble.schedules.explicit.token_bands import best_token_bands
 from pebble.workloads import Gemm, TransformerLayer
 from pebble.workloads.parameters import flag, needed, optional
@@ -104,19 +110,34 @@ class LayerFamily(Family[TransformerLayer]):
         return sum_of_kernels(workload, results, capacity, recompute)
 
     def best_schedule(self, workload: TransformerLayer, memory: FastMemory) -> Explicit | None:
+        """The least of: its kernels one after the other, bands of tokens, groups of heads."""
         kernels = _kernels(workload)
         parts = [(name, family.best_schedule(kernel, memory.of_part(kernel)), 1) for name, family, kernel in kernels]
-        ffn = parts[-1][1]
-        known = (
-            in_turn(parts, memory),
-            best_token_bands(workload, memory, ffn if isinstance(ffn, FusedSchedule) else None),
-        )
+        _, _, projection, ffn = (schedule for _, schedule, _ in parts)
+        ffn = ffn if isinstance(ffn, FusedSchedule) else None
+        known: list[Explicit | None] = [in_turn(parts, memory), best_token_bands(workload, memory, ffn)]
+        below = min((schedule.bytes for schedule in known if schedule), default=inf)
+        if ffn is None or below > memory.compulsory(workload):
+            known.append(_head_groups(workload, memory, projection, ffn, below))
         return min((schedule for schedule in known if schedule), key=lambda schedule: schedule.bytes, default=None)
 
 
 def _kernels(layer: TransformerLayer) -> list[tuple[str, Family[Any], Workload]]:
     """Its kernels in order: what each is called, its family, and the workload."""
     return list(zip(("qkv", "attention", "o", "mlp"), (GEMM, ATTENTION, GEMM, FFN), layer.kernels, strict=True))
+
+
+def _head_groups(
+    layer: TransformerLayer, memory: FastMemory, projection: Explicit | None, ffn: FusedSchedule | None, below: float
+) -> HeadGroups | None:
+    """Groups of heads, and what may follow: the FFN that moves least, or one that is handed all of its input."""
+    ffns, kernels = [], None
+    if ffn is not None:
+        handed = 2 * memory.cost.read * layer.tokens * layer.d_model  # bytes that need not be stored and loaded
+        panel = one_panel_ffn(layer.mlp, ffn.memory, ffn.bytes + handed)
+        ffns = [ffn] if panel is None or panel == ffn else [ffn, panel]
+        kernels = Kernels(projection, ffn) if isinstance(projection, ExplicitProduct) else None
+    return best_head_groups(layer, memory, kernels, ffns, below)
 
 
 def _product(name: str, gemm: Gemm, own_input: bool = False) -> WorkloadPart:

@@ -62,6 +62,14 @@ class Explicit(Protocol):
         """Plain data for ``--json``."""
 
 
+class InParts(Explicit, Protocol):
+    """A schedule of a workload made of parts."""
+
+    @property
+    def by_part(self) -> Mapping[str, int]:
+        """Bytes of each part."""
+
+
 @dataclass(frozen=True)
 class PartSchedule:
     """One part after the other, each by a schedule of its own.

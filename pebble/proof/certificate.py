@@ -12,13 +12,14 @@ from typing import Any, Protocol
 
 from pebble.bounds import LowerBound, NotCertifiedError
 from pebble.certificate import FORMAT, VERSION, RefusedError, check
-from pebble.certificate.schedules import TOKEN_BANDS, TOKEN_GROUPS, Memory, traffic_of
+from pebble.certificate.schedules import HEAD_GROUPS, TOKEN_BANDS, TOKEN_GROUPS, Memory, traffic_of
 from pebble.certificate.statement import Workload as Statement
 from pebble.certificate.statement import read_workload
 from pebble.certificate.upper_chain import MAX_MASKED_BANDS
 from pebble.errors import InputError
 from pebble.families.schedules import Explicit, PartSchedule
 from pebble.schedules.explicit import ExplicitProduct
+from pebble.schedules.explicit.after_heads import Kernels, Projection, Then
 from pebble.schedules.explicit.attention import FAMILY as ROW_STATE
 from pebble.schedules.explicit.blocked import BlockedProduct
 from pebble.schedules.explicit.chain import NOTHING, ChainPlan, handed_on
@@ -26,6 +27,7 @@ from pebble.schedules.explicit.conv2d import ConvProduct, ConvSchedule
 from pebble.schedules.explicit.corner import Corner
 from pebble.schedules.explicit.fused import FusedSchedule, Kernel
 from pebble.schedules.explicit.gemm import BandedProduct, GateAndUp
+from pebble.schedules.explicit.head_groups import HeadGroups
 from pebble.schedules.explicit.latent import LatentSchedule
 from pebble.schedules.explicit.phases import Phases
 from pebble.schedules.explicit.remainder import BandsWithRemainder, PanelsWithRemainder
@@ -118,7 +120,7 @@ def upper_claim(statement: Statement, schedule: Explicit) -> dict[str, Any] | No
         return None
     memory = schedule.memory
     if memory.widths != ALIKE:
-        if isinstance(schedule, PartSchedule):  # of one workload alone
+        if isinstance(schedule, PartSchedule) and statement.family != "layer":
             return None
         return {
             "claim": "upper bound in bytes",
@@ -198,11 +200,24 @@ def _parameters(schedule: Explicit | ExplicitProduct | ChainPlan | Kernel) -> di
         case TokenBands():
             fields = {"rows": schedule.rows, "kept": schedule.kept, "weights_stay": schedule.weights_stay}
             return {"kind": TOKEN_BANDS, **fields, **({"ffn": _parameters(schedule.ffn)} if schedule.ffn else {})}
+        case HeadGroups():
+            front, columns = schedule.front.to_json(), schedule.columns_stay
+            return {"kind": HEAD_GROUPS, **front, "columns_stay": columns, **_afterwards(schedule.then)}
         case Kernel(name="softmax"):
             return {"kind": "softmax", "row_stays": schedule.row_stays}
         case Kernel():
             return {"kind": "product"}
     return None
+
+
+def _afterwards(then: Then) -> dict[str, Any]:
+    """What follows groups of heads, in the checker's terms."""
+    match then:
+        case Kernels():
+            return {"o": _parameters(then.projection), "mlp": _parameters(then.ffn)}
+        case Projection():
+            return {"handed": then.handed, "mlp": _parameters(then.ffn)}
+    return {"rows": then.rows, "weights_stay": then.weights_stay}
 
 
 def _blocks(schedule: BlockedProduct) -> dict[str, Any]:

@@ -13,14 +13,13 @@ from pebble.bounds.parts import SumOfParts, of_part
 from pebble.bounds.proofs import COMPULSORY, Proof
 from pebble.errors import check_flag
 from pebble.families import Explicit, accounting, command_words, family_of
-from pebble.families.schedules import PartSchedule
+from pebble.families.schedules import InParts
 from pebble.models.machine import Machine
 from pebble.reports.capacity import Capacity, cache_capacity, chip_capacity, known_of
 from pebble.reports.options import refuse
 from pebble.reports.report import Report
 from pebble.reports.target import MAX_SMS, Target, TargetOptions, read_target, whole
 from pebble.reports.timed import WorkloadTime, check_time_options
-from pebble.schedules.explicit.token_bands import TokenBands
 from pebble.timing.floor import verdict_of_bound
 from pebble.units import Size, format_bytes, format_capacity, format_ratio
 from pebble.workloads.workload import Workload
@@ -123,7 +122,7 @@ class Bound(Report):
         kernels = family_of(self.workload).part_kernels(self.workload)
         if not kernels:
             return []
-        moved = {} if self.upper is None else cast("PartSchedule | TokenBands", self.upper).by_part
+        moved = {} if self.upper is None else cast(InParts, self.upper).by_part
         results = []
         terms = accounting(self.workload).parts
         for at, (part, kernel) in enumerate(zip(terms, kernels, strict=True)):

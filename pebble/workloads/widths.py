@@ -24,6 +24,12 @@ class Widths:
         return cls(read, max(read, accumulator_bytes), max(written, accumulator_bytes), written)
 
     @property
+    def accumulator(self) -> int:
+        """What partial sums take at least, where any takes more than what it ends as; else 0."""
+        ends = (self.hidden, self.read), (self.partial, self.written)
+        return max((partial for partial, end in ends if partial > end), default=0)
+
+    @property
     def uniform(self) -> bool:
         """Whether every value has one width: then counting values says as much as counting bytes."""
         return len({self.read, self.hidden, self.partial, self.written}) == 1
@@ -101,7 +107,7 @@ class FastMemory:
         """The same for a part of the workload, with operands of its own."""
         if self.widths == ALIKE:
             return replace(self, moves=Widths.of(part))
-        return replace(self, widths=Widths.of(part, self.widths.hidden if self.widths.hidden > self.widths.read else 0))
+        return replace(self, widths=Widths.of(part, self.widths.accumulator))
 
     def smaller(self, many: int) -> list[FastMemory]:
         """This memory and those that hold a little less, ``many`` in all."""

@@ -201,3 +201,10 @@ def best_ffn_schedule(ffn: Ffn, memory: FastMemory) -> FusedSchedule | None:
     if not results and not memory.values:
         _unfused(ffn, memory)  # which says what does not fit
     return min(results, key=lambda s: (s.bytes, s.elements, s.family == "unfused"), default=None)
+
+
+@lru_cache(maxsize=1 << 8)
+def one_panel_ffn(ffn: Ffn, memory: FastMemory, below: int) -> FusedSchedule | None:
+    """Two phases whose first holds all rows of X from its start, of fewer bytes than ``below``; None where none fit."""
+    phases = best_phases(ffn_chain(ffn), _products(ffn)[1], memory, below, most_panels=1)
+    return None if phases is None else fused_ffn(ffn, family_of_plan(phases), phases)

@@ -106,6 +106,17 @@ class FusedSchedule:
         text = f"{self.family}: {self.detail}"
         return f"compulsory, {text}" if self.elements == self.workload.compulsory_elements else text
 
+    @property
+    def first_rows(self) -> int:
+        """Rows of X of an FFN that its first band holds from its start, whole: they may be there before."""
+        if self.groups:
+            return self.groups[0][1].first_rows
+        plan = self.plan.first if isinstance(self.plan, Phases) else self.plan
+        if not isinstance(plan, ChainPlan) or plan.side != "rows":
+            return 0
+        band, _ = plan.runs[0]
+        return band.extent if band.carried_first == plan.chain.k and band.blocks > 1 and not band.spilled else 0
+
     def to_json(self) -> dict[str, object]:
         """Plain data for ``--json``."""
         fields: dict[str, object] = {

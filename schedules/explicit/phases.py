@@ -168,7 +168,9 @@ _NEAR = 0.97  # bands of blocks move no less of the bytes that squares without e
 _BLOCKS = (1.0, 0.75, 0.5, 0.25)  # of the most columns that fit, where the second phase is in blocks rather than slabs
 
 
-def best_phases(chain: Chain, gemm: Gemm, memory: FastMemory, below: int) -> Phases | None:
+def best_phases(
+    chain: Chain, gemm: Gemm, memory: FastMemory, below: int, most_panels: int | None = None
+) -> Phases | None:
     """Those that move least, of fewer bytes than ``below`` as far as can be told; None where none fits.
 
     Parameters
@@ -179,6 +181,8 @@ def best_phases(chain: Chain, gemm: Gemm, memory: FastMemory, below: int) -> Pha
     memory : FastMemory
     below : int
         Bytes that another schedule moves.
+    most_panels : int, optional
+        Of the first phase; by default as many as are worth a look.
 
     Notes
     -----
@@ -186,7 +190,7 @@ def best_phases(chain: Chain, gemm: Gemm, memory: FastMemory, below: int) -> Pha
     """
     if chain.state or chain.masked or chain.m < 2 or chain.f < 2 or chain.l < 2:
         return None
-    search = _Search(chain, gemm, memory)
+    search = _Search(chain, gemm, memory, most_panels)
     results = [search.traffic_columns(*slab) for slab in search.slabs(below)]
     known = [plan for plan in results if plan is not None]
     below = min([below, *(plan.bytes for plan in known)])
@@ -197,8 +201,9 @@ def best_phases(chain: Chain, gemm: Gemm, memory: FastMemory, below: int) -> Pha
 class _Search:
     """Phases of one chain in one memory; those in slabs are built once."""
 
-    def __init__(self, chain: Chain, gemm: Gemm, memory: FastMemory) -> None:
+    def __init__(self, chain: Chain, gemm: Gemm, memory: FastMemory, most_panels: int | None = None) -> None:
         self.chain, self.gemm, self.memory, self.widths = chain, gemm, memory, memory.widths
+        self.panels_at_most = most_panels or chain.m
         self.built: dict[tuple[int, int, int], Phases | None] = {}
 
     def most_columns(self, panels: int) -> int:
@@ -217,7 +222,7 @@ class _Search:
         c, w = self.chain, self.widths
         rows = (self.memory.bytes - w.read) // (w.read * c.k + w.hidden * c.streams)
         fewest = ceil_div(c.m, rows) if rows > 0 else c.m + 1
-        return range(fewest, min(c.m, 2 * fewest + 1, fewest + _MOST_PANELS) + 1)
+        return range(fewest, min(self.panels_at_most, 2 * fewest + 1, fewest + _MOST_PANELS) + 1)
 
     def slabs(self, below: int) -> list[tuple[int, int, int]]:
         """Panels, columns beside A, and slabs of Y afterwards: what looks best, by closed forms."""

@@ -28,6 +28,17 @@ from pebble.workloads import TransformerLayer
 from pebble.workloads.widths import ALIKE, FastMemory, Widths
 
 
+def keys_again(tokens: int, rows: int, kept: int) -> tuple[int, int]:
+    """Of how many tokens keys and values are loaded by later bands, in all, and of how many they are stored for them.
+
+    Bands have so many rows; keys and values of the first ``kept`` tokens stay.
+    """
+    bands = ceil_div(tokens, rows)
+    first = kept // rows + 1  # the first band that finds keys stored
+    count = max(0, bands - first)
+    return count * (first + bands - 1) * rows // 2 - count * kept, max(0, (bands - 1) * rows - kept)
+
+
 @dataclass(frozen=True)
 class TokenBands:
     """A legal schedule of a layer, and its exact traffic.
@@ -84,9 +95,7 @@ class TokenBands:
     def loads(self) -> dict[str, int]:
         """Values loaded, by part and operand."""
         layer, times = self.layer, 1 if self.weights_stay else self.bands
-        first = self.kept // self.rows + 1  # the first band that finds keys stored
-        count = max(0, self.bands - first)
-        again = count * (first + self.bands - 1) * self.rows // 2 - count * self.kept
+        again, _ = keys_again(layer.tokens, self.rows, self.kept)
         result = {"qkv.A": layer.tokens * layer.d_model, "qkv.B": times * layer.qkv.k * layer.qkv.n}
         result |= {"attention.K": again * layer.kv_heads * layer.head_dim}
         result |= {"attention.V": again * layer.kv_heads * layer.value_dim}
@@ -100,7 +109,8 @@ class TokenBands:
     @property
     def stores(self) -> dict[str, int]:
         """Values stored, by part and operand."""
-        layer, away = self.layer, max(0, self._before_last - self.kept)
+        layer = self.layer
+        _, away = keys_again(layer.tokens, self.rows, self.kept)
         result = {"attention.K": away * layer.kv_heads * layer.head_dim}
         result |= {"attention.V": away * layer.kv_heads * layer.value_dim}
         size = layer.tokens * layer.d_model

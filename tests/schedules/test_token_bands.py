@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from itertools import product
 
 import pytest
@@ -14,59 +13,9 @@ from pebble.schedules.explicit.token_bands import TokenBands, best_token_bands
 from pebble.workloads import TransformerLayer
 from pebble.workloads.widths import ALIKE, FastMemory, Widths
 from tests.rooms import in_values
+from tests.schedules.layer_moves import Memory, feed_forward
 
-Value = tuple[object, ...]
 WIDE = Widths(2, 4, 4, 2)
-
-
-class Memory:
-    """Fast memory: what it holds, at which width, and what was moved; an operation needs its operands in it."""
-
-    def __init__(self, widths: Widths) -> None:
-        self.of, self.held, self.slow = widths, dict[Value, int](), set[Value]()
-        self.loads, self.stores, self.done = Counter[str](), Counter[str](), set[Value]()
-        self.room = self.peak = 0
-
-    def put(self, value: Value, width: int) -> None:
-        self.room += width - self.held.get(value, 0)
-        self.held[value] = width
-        self.peak = max(self.peak, self.room)
-
-    def load(self, name: str, *value: object, given: bool = True) -> None:
-        assert value not in self.held and (given or value in self.slow)
-        self.loads[name] += 1
-        self.put(value, self.of.read)
-
-    def store(self, name: str, *value: object) -> None:
-        assert value in self.held and value not in self.slow
-        self.stores[name] += 1
-        self.slow.add(value)
-
-    def drop(self, *value: object) -> None:
-        self.room -= self.held.pop(value)
-
-    def add(self, cell: Value, *operands: Value, width: int) -> None:
-        """One multiply-add; each once, on complete operands."""
-        assert (cell, operands) not in self.done and all(self.held[x] == self.of.read for x in operands)
-        self.done.add((cell, operands))
-        if cell not in self.held:
-            self.put(cell, width)
-        assert self.held[cell] == width
-
-    def product(
-        self, at: str, weight: str, left: str, rows: range, names: list[Value], depth: int, stays: bool
-    ) -> None:
-        """Columns of a product, one after the other, weights one by one."""
-        for column, name in enumerate(names):
-            for k in range(depth):
-                if (weight, k, column) not in self.held:
-                    self.load(at, weight, k, column)
-                for i in rows:
-                    self.add((*name, i), (left, k, i), (weight, k, column), width=self.of.hidden)
-                if not stays:
-                    self.drop(weight, k, column)
-            for i in rows:
-                self.put((*name, i), self.of.read)
 
 
 def play(bands: TokenBands, widths: Widths) -> Memory:
@@ -127,27 +76,6 @@ def play(bands: TokenBands, widths: Widths) -> Memory:
                 memory.store("o.C", "p", x, i)
             memory.drop("p", x, i)
     return memory
-
-
-def feed_forward(memory: Memory, layer: TransformerLayer, rows: range) -> None:
-    d, of = layer.d_model, memory.of
-    gates, name = (["gate", "up"], "mlp.Wg+Wu") if layer.gated else (["gate"], "mlp.W1")
-    for f in range(layer.hidden):
-        for what in gates:
-            memory.product(name, f"{what} {f}", "p", rows, [(what, f)], d, False)
-        for i in rows if layer.gated else ():
-            memory.drop("up", f, i)
-        for y in range(d):
-            memory.load("mlp.W2", "w2", f, y)
-            for i in rows:
-                memory.add(("y", y, i), ("gate", f, i), ("w2", f, y), width=of.partial)
-            memory.drop("w2", f, y)
-        for i in rows:
-            memory.drop("gate", f, i)
-    for y, i in product(range(d), rows):
-        memory.put(("y", y, i), of.written)
-        memory.store("mlp.Y", "y", y, i)
-        memory.drop("y", y, i)
 
 
 LAYERS = [
