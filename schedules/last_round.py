@@ -22,12 +22,18 @@ class LastRound(NamedTuple):
     Attributes
     ----------
     share : float
-        Of a whole tile's steps.
+        Of the time of a whole tile.
+    steps : float
+        Of its steps: narrow tiles have as many, each in less time.
+    loads : float
+        Of what whole tiles load: narrow ones load the same rows again.
     launches : int
         Beside that of the full rounds.
     """
 
     share: float = 1.0
+    steps: float = 1.0
+    loads: float = 1.0
     launches: int = 0
 
 
@@ -55,11 +61,11 @@ def last_round(
     Examples
     --------
     >>> last_round("k", 288, 64, 132, TileShape(128, 256, 64), 14, 2000)  # 24 tiles, five pieces each
-    LastRound(share=0.6375, launches=0)
+    LastRound(share=0.6375, steps=0.6375, loads=1.0, launches=0)
     >>> last_round("k", 324, 48, 132, TileShape(128, 256, 64), 20, 2000)  # 60, each as two of 128 columns
-    LastRound(share=0.6666666666666666, launches=1)
+    LastRound(share=0.6666666666666666, steps=1.0, loads=1.3333333333333333, launches=1)
     >>> last_round("k", 200, 40, 132, TileShape(128, 256, 64), 20, 2000)  # 68: neither pays
-    LastRound(share=1.0, launches=0)
+    LastRound(share=1.0, steps=1.0, loads=1.0, launches=0)
     """
     rest = tiles % programs
     if not rest or not cut:
@@ -67,7 +73,8 @@ def last_round(
     in_step = 2 * rest <= programs
     busy = programs // rest * rest if in_step else programs
     if cut == "k" and (in_step or steps * apart <= step_tiles) and steps * (busy - rest) >= WORTH * busy:
-        return LastRound(rest / busy + WORTH / steps)
+        taken = rest / busy + WORTH / steps
+        return LastRound(taken, taken)
     narrow = next((parts for parts in (4, 2) if rest * parts <= programs and parts * NARROWEST <= tile.bn), 1)
     share = (tile.bm + tile.bn / narrow) / (tile.bm + tile.bn)  # of what a step loads, which narrow tiles wait for
-    return LastRound(share, int(narrow > 1 and rest < tiles))
+    return LastRound(share, 1.0, narrow * share, int(narrow > 1 and rest < tiles))

@@ -89,14 +89,16 @@ class Rest(NamedTuple):
     ----------
     first : int
         The number of the first of them.
-    share : float
-        What they take, of as many waves of whole blocks.
+    share, steps, loads : float
+        What they take, their steps and what they load, of as many waves of whole blocks.
     launches : int
         More than one.
     """
 
     first: int
     share: float
+    steps: float
+    loads: float
     launches: int
 
 
@@ -108,11 +110,12 @@ def rest_of(phase: Phase, counts: NDArray[np.integer[Any]], config: KernelConfig
     blocks, sides, paired = len(counts), config.tile, 1 + in_pairs(phase, slots)
     first = blocks // (paired * slots) * paired * slots
     if not exported or not phase.cut_rest or first == blocks:
-        return Rest(blocks, 1.0, 0)
+        return Rest(blocks, 1.0, 1.0, 1.0, 0)
     tile = TileShape(sides.bm, paired * sides.bn, sides.bk)
     a, b = (len(np.unique(side)) for side in phase.steps.bases[first:, :2].T)
     held = config.cache_bytes // (
         tile.bk * (tile.bm + tile.bn)
     )  # one step of a row and of a column, on the mean, in 16 bits
     end = last_round(phase.cut_rest, ceil_div(blocks, paired), float(counts[-1]), slots, tile, a + b / paired, held)
-    return Rest(first, end.share * paired / ceil_div(blocks - first, slots), end.launches)
+    rounds = paired / ceil_div(blocks - first, slots)
+    return Rest(first, end.share * rounds, end.steps * rounds, end.loads, end.launches)

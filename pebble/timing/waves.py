@@ -170,16 +170,19 @@ def _in_waves(
         for start in range(0, len(counts), group.wave_blocks):
             steps = counts[start : start + group.wave_blocks]
             loads = float(steps.sum()) * step.lines
+            loaded = loads * (rest.loads if start >= rest.first else 1.0)
             lines = total * loads / every
             if of_waves is not None:
                 lines = of_waves[len(waves)] + (0 if waves else of_waves[-1])
-            together, share = ceil_div(len(steps), sms), rest.share if start >= rest.first else 1.0
+            together, late = ceil_div(len(steps), sms), start >= rest.first
+            share, longest = rest.share if late else 1.0, float(steps.max(initial=0))
             busiest = float(np.bincount(np.arange(len(steps)) % sms, steps).max(initial=0))
             latency = rates.hit + rates.miss * min(1.0, lines / max(1.0, loads))
-            chain = share * float(steps.max(initial=0)) * step.chain(together, config.stages, latency, rates.step)
+            chain = share * longest * step.chain(together, config.stages, latency, rates.step)
+            chain = max(chain, (rest.steps if late else 1.0) * longest * rates.step)
             ended = around + together * phase.activations / rates.exps
             compute, shared, port = (share * busiest / together * need for need in step.at_once(together))
-            needs = (compute, shared, max(port, loads / rates.lines), lines / rates.dram_lines, chain, ended)
+            needs = (compute, shared, max(port, loaded / rates.lines), lines / rates.dram_lines, chain, ended)
             waves.append(Wave(len(steps), *(need / 1e9 for need in needs)))
             l2_lines += loads
     if of_waves is not None and len(waves) + 1 != len(of_waves):

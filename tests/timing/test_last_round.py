@@ -79,7 +79,7 @@ def test_what_of_a_phase_is_cut(workload: Workload, first: list[int], shares: li
     assert [rest.launches for rest in found] == launches
     for phase in phases:
         counts = phase.steps.walk.count + 0 * phase.steps.bases[:, 0]
-        assert rest_of(phase, counts, config, 132, False) == (len(counts), 1.0, 0)
+        assert rest_of(phase, counts, config, 132, False) == (len(counts), 1.0, 1.0, 1.0, 0)
 
 
 def test_pairs_of_tiles_have_rounds_of_twice_as_many() -> None:
@@ -88,7 +88,7 @@ def test_pairs_of_tiles_have_rounds_of_twice_as_many() -> None:
     family = kernel_family(gated)
     up, down = family.program(gated, family.parse_schedule("separate:row"), config).groups[0].phases
     counts = [phase.steps.walk.count + 0 * phase.steps.bases[:, 0] for phase in (up, down)]
-    assert rest_of(up, counts[0], config, 132, True) == (660, pytest.approx(1.0), 0)  # 108 of 132: columns alone
+    assert rest_of(up, counts[0], config, 132, True) == (660, 1.0, 1.0, 1.0, 0)  # 108 of 132: columns alone
     rest = rest_of(down, counts[1], config, 132, True)  # 288 pairs: 24 are left, 48 blocks in one wave
     assert (rest.first, rest.share) == (528, pytest.approx(2 * (24 / 120 + WORTH / 64)))
 

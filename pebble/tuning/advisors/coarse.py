@@ -94,15 +94,16 @@ def _waves(
         missed = waited * share / sum(operations) / (launch.bytes / LINE_BYTES)
         latency = rates.hit + rates.miss * min(1.0, missed)
         rest = _last_round(launch, tile, sms * blocks_per_sm, rates)
-        for running, count, taken in ((sms * blocks_per_sm, full, 1.0), (last, int(last > 0), rest.share)):
+        for running, count, end in ((sms * blocks_per_sm, full, LastRound()), (last, int(last > 0), rest)):
             if not count:
                 continue
             busiest = ceil_div(running, sms)
             step, load = step_ns(launch, rates, sms, busiest)
-            chain = taken * launch.steps * max(rates.step, (latency + busiest * (step + load)) / stages)
+            chain = end.share * launch.steps * (latency + busiest * (step + load)) / stages
+            chain = max(chain, end.steps * launch.steps * rates.step)
             needs = (
-                taken * busiest * launch.steps * step, 0.0, launch.steps * load * running / sms, dram * running, chain,
-                rates.hit + rates.drain + busiest * launch.activations / rates.exps,
+                end.share * busiest * launch.steps * step, 0.0, end.loads * launch.steps * load * running / sms,
+                dram * running, chain, rates.hit + rates.drain + busiest * launch.activations / rates.exps,
             )  # fmt: skip
             yield Wave(running, *(need / 1e9 for need in needs)), count
 
