@@ -20,7 +20,6 @@ from pebble.schedules.last_round import last_round
 from pebble.schedules.tile import TileShape
 from pebble.simulation import KernelConfig
 from pebble.timing.modelled import Wave
-from pebble.timing.steps import in_pairs
 from pebble.traces.program import Group, Phase
 from pebble.units import ceil_div
 
@@ -107,7 +106,7 @@ def rest_of(phase: Phase, counts: NDArray[np.integer[Any]], config: KernelConfig
 
     Where a file takes tiles in pairs a round has twice as many blocks.
     """
-    blocks, sides, paired = len(counts), config.tile, 1 + in_pairs(phase, slots)
+    blocks, sides, paired = len(counts), config.tile, 1 + bool(phase.paired_bytes)
     first = blocks // (paired * slots) * paired * slots
     if not exported or not phase.cut_rest or first == blocks:
         return Rest(blocks, 1.0, 1.0, 1.0, 0)

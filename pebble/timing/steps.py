@@ -35,14 +35,9 @@ class Step(NamedTuple):
         return max(least, (latency + blocks * self.loaded + max(compute, shared)) / stages)
 
 
-def in_pairs(phase: Phase, slots: int) -> bool:
-    """Whether an exported file takes two tiles as one: not where each has a slot of its own."""
-    return phase.paired_bytes > 0 and len(phase.steps.bases) > slots
-
-
-def step_of(phase: Phase, sectors: Index, rates: Rates, config: KernelConfig, slots: int) -> Step:
+def step_of(phase: Phase, sectors: Index, rates: Rates, config: KernelConfig) -> Step:
     lines, shared = step_lines(phase, sectors), phase.shared_bytes
-    if rates.exported and in_pairs(phase, slots):  # two tiles share what they read first, that of A
+    if phase.paired_bytes and rates.exported:  # two tiles share what they read first, that of A
         lines, shared = lines - step_lines(phase, sectors, 1) / 2, phase.paired_bytes
     compute, wait = rates.compute(phase.flops, phase.exps, phase.overlapped)
     promoted = 0.0 if phase.exps else rates.promoted(phase.flops, config.tile.bk)

@@ -138,7 +138,7 @@ def _with_pipes(
     sectors, sums = program.layout.tile_sectors(), np.zeros(4)
     for group in program.groups:
         for phase in group.phases:
-            step, blocks = step_of(phase, sectors, rates, config, group.wave_blocks), block_steps(phase)
+            step, blocks = step_of(phase, sectors, rates, config), block_steps(phase)
             steps, exps = float(blocks.sum()), float(blocks.sum()) * phase.exps + phase.activations * len(blocks)
             promoted = 0.0 if phase.exps else rates.promoted(phase.flops, config.tile.bk)
             shared = steps * (step.shared - promoted)
@@ -157,13 +157,12 @@ def _in_waves(
     (group,) = program.groups
     sms, sectors = min(config.sms, group.wave_blocks), program.layout.tile_sectors()
     every = sum(
-        float(block_steps(phase).sum()) * step_of(phase, sectors, rates, config, group.wave_blocks).lines
-        for phase in group.phases
+        float(block_steps(phase).sum()) * step_of(phase, sectors, rates, config).lines for phase in group.phases
     )
     waves: list[Wave] = []
     l2_lines, launches = 0.0, 1
     for phase in group.phases:
-        counts, step = block_steps(phase), step_of(phase, sectors, rates, config, group.wave_blocks)
+        counts, step = block_steps(phase), step_of(phase, sectors, rates, config)
         around = rates.hit * (1 + (phase.prologue is not None)) + rates.drain
         rest = rest_of(phase, counts, config, group.wave_blocks, rates.exported)
         launches += rest.launches
@@ -204,7 +203,7 @@ def _took(program: Program, config: KernelConfig, rates: Rates, missed: float) -
     """Nanoseconds of each block of each phase while its SM is full."""
     (group,), together, results = program.groups, config.blocks_per_sm, []
     for phase in group.phases:
-        step = step_of(phase, program.layout.tile_sectors(), rates, config, group.wave_blocks)
+        step = step_of(phase, program.layout.tile_sectors(), rates, config)
         pace = max(
             *step.at_once(together), step.chain(together, config.stages, rates.hit + rates.miss * missed, rates.step)
         )
@@ -234,7 +233,7 @@ def _free(
         steps = [
             (
                 _taken(phase, rest, rates),
-                step_of(phase, sectors, rates, config, group.wave_blocks),
+                step_of(phase, sectors, rates, config),
                 rates.hit * (1 + (phase.prologue is not None)) + rates.drain,
                 phase.activations / rates.exps,
             )
@@ -293,7 +292,7 @@ def _by_clock(
     needs, around, l2_lines, ended = np.zeros(4), 0.0, 0.0, 0.0
     added = 0.0 if len(program.clocks) == 1 else _added_lines(program, counted, total)
     for number, (phase, clock) in enumerate(zip(group.phases, program.clocks, strict=True)):
-        counts, step = block_steps(phase), step_of(phase, sectors, rates, config, group.wave_blocks)
+        counts, step = block_steps(phase), step_of(phase, sectors, rates, config)
         parts = _part_lines(program, phase, sectors)
         loads = float(counts.sum()) * step.lines + float(parts.sum())
         dram = added if number else total - added

@@ -250,8 +250,7 @@ class Phase:
     masked_steps : int
         As so many steps more a block that runs free takes where exponentials overlap and a mask crosses its tiles.
     paired_bytes : int
-        As ``shared_bytes``, of a tile in an exported file that takes two side by side as one, where not all fit one
-        round; 0 where none does.
+        As ``shared_bytes``, of a tile in an exported file that takes two side by side as one; 0 where none does.
     cut_rest : str
         What an exported file cuts of tiles that fill no round: `pebble.schedules.last_round`.
     activations : int

@@ -15,7 +15,6 @@ from pebble.models.machine import load_machine
 from pebble.schedules.last_round import WORTH, last_round
 from pebble.schedules.tile import TileShape
 from pebble.timing.slots import rest_of
-from pebble.timing.steps import in_pairs
 from pebble.workloads import Ffn, Gemm, GroupedGemm
 from pebble.workloads.workload import Workload
 from tests.timing.test_waves import config_of
@@ -91,16 +90,6 @@ def test_pairs_of_tiles_have_rounds_of_twice_as_many() -> None:
     assert rest_of(up, counts[0], config, 132, True) == (660, 1.0, 1.0, 1.0, 0)  # 108 of 132: columns alone
     rest = rest_of(down, counts[1], config, 132, True)  # 288 pairs: 24 are left, 48 blocks in one wave
     assert (rest.first, rest.share) == (528, pytest.approx(2 * (24 / 120 + WORTH / 64)))
-
-
-def test_pairs_that_would_leave_slots_empty_are_not_made() -> None:
-    config = config_of(132, tile=TileShape(128, 128, 64), cache_bytes=H200.l2_bytes)
-    network = Ffn(512, 4096, 11008, gated=True)  # 128 tiles of Y
-    family = kernel_family(network)
-    (group,) = family.program(network, family.parse_schedule("separate:row"), config).groups
-    down = group.phases[1]
-    assert down.paired_bytes and not in_pairs(down, 132) and in_pairs(down, 127)
-    assert rest_of(down, down.steps.walk.count + 0 * down.steps.bases[:, 0], config, 132, True).share == 1.0
 
 
 def test_small_products_take_what_was_measured() -> None:

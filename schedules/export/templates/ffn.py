@@ -57,8 +57,7 @@ class FfnLaunch:
                 build = build._replace(GATED=self.gated, SILU=not self.gated)
                 waves.add_product(gemm_kernel, slots, up, [ProductSizes(tokens, hidden, d_model), first, steps], build)
                 continue
-            # one product has room for what two had; but where all fit one round, each has an SM of its own
-            if how != "waves" and 2 * bn <= self.build["widths"][1] and len(slots) > programs:
+            if how != "waves" and 2 * bn <= self.build["widths"][1]:  # one product has room for what two had
                 slots, build = in_pairs(slots), build._replace(BN=2 * bn)
             waves.add_product(gemm_kernel, slots, down, [ProductSizes(tokens, d_out, hidden), first, steps], build)
         return waves
