@@ -112,9 +112,8 @@ def rest_of(phase: Phase, counts: NDArray[np.integer[Any]], config: KernelConfig
         return Rest(blocks, 1.0, 1.0, 1.0, 0)
     tile = TileShape(sides.bm, paired * sides.bn, sides.bk)
     a, b = (len(np.unique(side)) for side in phase.steps.bases[first:, :2].T)
-    held = config.cache_bytes // (
-        tile.bk * (tile.bm + tile.bn)
-    )  # one step of a row and of a column, on the mean, in 16 bits
+    # what L2 holds of one step, a row's or a column's on the mean, in 16 bits
+    held = config.cache_bytes // (tile.bk * (tile.bm + tile.bn))
     end = last_round(phase.cut_rest, ceil_div(blocks, paired), float(counts[-1]), slots, tile, a + b / paired, held)
     rounds = paired / ceil_div(blocks - first, slots)
     return Rest(first, end.share * rounds, end.steps * rounds, end.loads, end.launches)
